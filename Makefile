@@ -1,0 +1,47 @@
+# `make` or `make help` prints the comments behind the targets.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+STAMP := $(VENV)/.installed
+PYTHONS := 3.11 3.13
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## pdbox and its tools into .venv
+
+$(STAMP): pyproject.toml scripts/install.sh
+	@PYTHON='$(PYTHON)' sh scripts/install.sh $(VENV)
+	@touch $@
+
+docker: install ## nothing where a Docker engine answers; on Debian as root: install and start one
+	@sh scripts/docker.sh $(BIN)/python
+
+image: docker ## the sandbox images that the tests and the demo use, where they are missing
+	@$(BIN)/pdbox image build --missing $(addprefix --python ,$(PYTHONS))
+
+demo: image ## the main job, visibly: an MCP client debugs a buggy sample in a sandbox
+	@$(BIN)/pdbox demo
+
+test: image ## everything, in containers too
+	PDBOX_REQUIRE_DOCKER=1 $(BIN)/pytest
+
+check: install ## format, lint, types, and the tests that need no containers
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/pyright
+	$(BIN)/pytest -m 'not docker'
+
+bench: image ## how fast it is, beside references measured in the same run
+	$(BIN)/python -m bench
+
+manifests: install ## write manifests/tools.json anew from the code
+	$(BIN)/python -m mcp_server.manifest
+
+clean: ## remove what was installed and cached here; engine and images stay
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: help install docker image demo test check bench manifests clean

@@ -1,0 +1,1 @@
+"""A small shop: lines of an order, volume discounts, an invoice."""

@@ -1,0 +1,1 @@
+"""Serves the tools over the Model Context Protocol. The only package that imports `mcp`."""

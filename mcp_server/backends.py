@@ -1,0 +1,70 @@
+"""Which backend to use. Their modules are imported only when one is needed: `initialize` must not wait for them."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from mcp_server.settings import Settings
+from sandbox.base import Backend
+from sandbox.errors import BackendUnavailable, InvalidArgument
+
+log = logging.getLogger(__name__)
+
+_AUTOMATIC = ("docker", "bubblewrap")
+
+
+def named(name: str) -> Backend:
+    """The backend of that name, not yet opened.
+
+    Raises:
+        BackendUnavailable: there is no such backend in this installation.
+    """
+    if importlib.util.find_spec(f"sandbox.{name}") is None:
+        raise BackendUnavailable(f"This pdbox has no backend `{name}`.")
+    return importlib.import_module(f"sandbox.{name}").BACKEND()
+
+
+def candidates(settings: Settings) -> list[str]:
+    """Names of the backends to try, in order. Never one with less isolation than was asked for.
+
+    Raises:
+        InvalidArgument: no isolation, without the flag that admits it.
+    """
+    if settings.backend == "process" and not settings.unsafe_no_isolation:
+        raise InvalidArgument(
+            "The process backend runs programs on this machine without any isolation.",
+            "Add --unsafe-no-isolation if you trust the repository and the client.",
+        )
+    if settings.backend != "auto":
+        return [settings.backend]
+    return [name for name in _AUTOMATIC if importlib.util.find_spec(f"sandbox.{name}") is not None]
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncGenerator[Backend]:
+    """The backend that `settings` name, or with `auto` the first that works, while it is open.
+
+    Raises:
+        BackendUnavailable: none works; says what each lacks.
+    """
+    reasons: list[str] = []
+    for name in candidates(settings):
+        backend = named(name)
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(backend.session())
+                log.info("backend %s: %s", name, await backend.probe())
+            except BackendUnavailable as exc:
+                if settings.backend != "auto":
+                    raise
+                reasons.append(f"{name}: {exc}")
+                continue
+            yield backend
+            return
+    raise BackendUnavailable(
+        "No sandbox can be had here.", " ".join([*reasons, "`pdbox doctor` tells more."])
+    )

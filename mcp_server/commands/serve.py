@@ -1,0 +1,103 @@
+"""Serve MCP on stdin and stdout: for the `command` of a client's configuration."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from mcp_server.backends import candidates, opened
+from mcp_server.sessions import SessionStore
+from mcp_server.settings import Settings
+from mcp_server.stdio import serve
+from sandbox.base import Lifetime, Limits
+from sandbox.errors import InvalidArgument
+from sandbox.opening import Policy, SessionRequest
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """It has none but the settings."""
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    """Serve until the client leaves; ends the process by itself."""
+    candidates(settings)  # refuses a backend that is not allowed, before any client waits for it
+    anyio.run(serve, stdio_store(settings))
+    return 0
+
+
+def stdio_store(settings: Settings) -> SessionStore:
+    """The store for one client on stdio. Its repository is the one given; without any --root, the working directory.
+
+    Raises:
+        InvalidArgument: no such repository or root.
+    """
+    here = None if settings.root else _working_directory()
+    repo = _existing(settings.repo) if settings.repo else here
+    return SessionStore(
+        partial(opened, settings),
+        policy(settings, repo),
+        defaults(settings, repo),
+        max_sessions=settings.max_sessions,
+        default_session=True,
+    )
+
+
+def policy(settings: Settings, repo: Path | None) -> Policy:
+    """What clients may have."""
+    roots = [_existing(root) for root in settings.root]
+    if repo is not None:
+        roots.append(repo)
+    return Policy(
+        roots=tuple(roots),
+        limits=Limits(
+            memory_bytes=settings.memory,
+            cpus=settings.cpus,
+            pids=settings.pids,
+            workspace_bytes=settings.workspace_size,
+        ),
+        lifetime=Lifetime(
+            idle_s=settings.session_ttl_s,
+            max_age_s=settings.session_max_age_s,
+            grace_s=settings.session_grace_s,
+        ),
+        allow_network=settings.network,
+        setup_network=settings.setup_network,
+        mounts=tuple(_pair(mount, ":", "--mount HOST:INSIDE") for mount in settings.mount),
+    )
+
+
+def defaults(settings: Settings, repo: Path | None) -> SessionRequest:
+    """What a session is like where the client does not say."""
+    return SessionRequest(
+        repo=str(repo) if repo else None,
+        ref=settings.ref,
+        image=settings.image,
+        python=settings.python,
+        entrypoint=settings.entrypoint,
+        debug_entrypoint=settings.debug_entrypoint,
+        setup=tuple(settings.setup),
+        env=dict(_pair(item, "=", "--env NAME=VALUE") for item in settings.env),
+    )
+
+
+def _existing(path: Path) -> Path:
+    real = path.expanduser().resolve()
+    if not real.exists():
+        raise InvalidArgument(f"No such folder: {path}.", "--repo and --root take folders that exist.")
+    return real
+
+
+def _working_directory() -> Path | None:
+    """None where desktop clients start their servers: nobody means to debug `/` or all of a home."""
+    here = Path.cwd().resolve()
+    return None if here == Path(here.anchor) or here == Path.home().resolve() else here
+
+
+def _pair(text: str, separator: str, form: str) -> tuple[str, str]:
+    left, found, right = text.partition(separator)
+    if not (left and found):
+        raise InvalidArgument(f"{text!r} is not of the form {form}.")
+    return left, right

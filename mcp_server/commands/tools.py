@@ -1,0 +1,69 @@
+"""Show the tools as a model sees them, with their sizes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from mcp_server.server import listed
+from mcp_server.settings import Settings
+from tools._catalog import catalog
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """It has none but `--json`, which prints the result of `tools/list`."""
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    """Print the list."""
+    print(as_json() if args.json else as_text())
+    return 0
+
+
+def as_json() -> str:
+    """The result of `tools/list`, for `manifests/tools.json`."""
+    return json.dumps({"tools": _listed()}, indent=2, ensure_ascii=False)
+
+
+def as_text() -> str:
+    """Each tool with its parameters, then what it all costs."""
+    shown, output = sizes()
+    lines: list[str] = []
+    for tool in _listed():
+        lines += [
+            f"{tool['name']}  ({_annotations(tool)})",
+            *(f"    {line}" for line in tool["description"].splitlines()),
+        ]
+        for name, schema in tool["inputSchema"].get("properties", {}).items():
+            need = "" if name in tool["inputSchema"].get("required", []) else "?"
+            lines.append(f"      {name}{need}: {schema.get('description', '')}")
+        lines.append("")
+    total = f"{len(_listed())} tools; {shown:,} characters of names, descriptions and input schemas; {output:,} of output schemas"
+    return "\n".join([*lines, total])
+
+
+def sizes() -> tuple[int, int]:
+    """Characters that a model is shown, and those of the output schemas."""
+    shown = sum(len(tool["name"] + tool["description"] + _dense(tool["inputSchema"])) for tool in _listed())
+    return shown, sum(len(_dense(tool["outputSchema"])) for tool in _listed())
+
+
+def _listed() -> list[dict[str, Any]]:
+    return [
+        listed(tool).model_dump(mode="json", by_alias=True, exclude_none=True) for tool in catalog().values()
+    ]
+
+
+def _dense(schema: dict[str, Any]) -> str:
+    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+
+
+def _annotations(tool: dict[str, Any]) -> str:
+    hints = {
+        "readOnlyHint": "read-only",
+        "destructiveHint": "destructive",
+        "idempotentHint": "idempotent",
+        "openWorldHint": "open world",
+    }
+    return ", ".join(word for name, word in hints.items() if tool["annotations"].get(name)) or "no hints"

@@ -1,0 +1,39 @@
+"""Exceptions become text for clients here and nowhere else."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Awaitable
+
+from mcp.types import CallToolResult, TextContent
+
+from sandbox.errors import PdboxError
+
+log = logging.getLogger(__name__)
+
+
+async def answered(tool: str, work: Awaitable[CallToolResult]) -> CallToolResult:
+    """The result of `work`, or its failure as a result that the model can read.
+
+    Failures that were foreseen say what to do next. Others are ours to mend: the client gets a number, the log the traceback.
+    """
+    try:
+        return await work
+    except PdboxError as exc:
+        log.info("%s: %s: %.500r", tool, type(exc).__name__, str(exc))
+        return refusal(str(exc))
+    except Exception as exc:
+        number = secrets.token_hex(4)
+        log.error("incident %s in %s", number, tool, exc_info=exc)
+        return refusal(f"`{tool}` failed unexpectedly (incident {number}; the server's log has the details).")
+
+
+def refusal(text: str) -> CallToolResult:
+    """An error result."""
+    return CallToolResult(content=[TextContent(type="text", text=text[:4000])], is_error=True)
+
+
+def one_line(exc: PdboxError) -> str:
+    """For people at a terminal."""
+    return " ".join(str(exc).split())

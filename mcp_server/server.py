@@ -1,0 +1,163 @@
+"""The MCP server: what it lists, and how it takes calls and answers them."""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import os
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.types import Tool as ListedTool
+
+from mcp_server.errors import answered
+from mcp_server.sessions import OwnersSessions, SessionStore
+from sandbox.errors import NotFound, SandboxLost
+from tools._budget import Answer, data_of, fit
+from tools._catalog import catalog
+from tools._tool import SESSION_ID, Call, Report, Tool
+
+VERSION = "0.1.0"
+
+INSTRUCTIONS = """\
+Debug Python in a sandbox: a private copy of a repository with a real pdb process that stays alive between calls. Nothing \
+on the host is changed; `diff` gives the result as a patch.
+
+Workflow
+1. `start_session` (not needed when the server was started for one repository: the first call then opens it).
+2. `eval` runs the tests and names the failing ones.
+3. `pdb` with entrypoint="pytest tests/test_x.py::test_y" and command="b pkg/mod.py:12\\nc": stops there, or post mortem in \
+the frame that raised. Then p, pp, w, u, d, s, n, r, unt, c, as in any pdb. Look at values before you change code.
+4. `rewrite` the cause, `eval` again, `diff`, `close_session`.
+
+States after `pdb` and `wait`: stopped (give pdb commands) · running (no stop within timeout_s: `wait`, or `wait` with \
+interrupt=true) · waiting_for_input (`wait` with stdin) · exited (`c` or `run` starts anew) · not_started. Breakpoints \
+survive restarts and edits. Paths are relative to the repository; lines count from 1. Long answers are cut, and say what \
+was left out and how to get it. Failing tests and crashing programs are answers; isError means that the call itself could \
+not be done, and says what to do instead.
+"""
+
+
+class PdboxServer(MCPServer[Any]):
+    """The SDK's server, with our own schemas, argument checks and results in place of its own."""
+
+    def __init__(self, store: SessionStore) -> None:
+        super().__init__(
+            "pdbox", title="pdbox", instructions=INSTRUCTIONS, version=VERSION, subscriptions=False
+        )
+        self._store = store
+
+    async def list_tools(self) -> list[ListedTool]:
+        """The tools, always the same ones in the same order."""
+        return [listed(tool) for tool in catalog().values()]
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult:
+        """Call a tool. Failures are results too (`isError`); only cancellation is raised."""
+        async with _reporting(catalog().get(name), context) as report:
+            # Failures become results before they reach the task group in there, which would wrap them.
+            return await answered(name, self._call(name, arguments, report))
+
+    async def _call(self, name: str, arguments: Mapping[str, Any], report: Report) -> CallToolResult:
+        tool = catalog().get(name)
+        if tool is None:
+            raise NotFound(f"There is no tool {name[:100]!r}.", f"There are: {', '.join(catalog())}.")
+        parsed = tool.parse(arguments)
+        limit = tool.limit(parsed)
+        return result(tool, await self._run(tool, parsed, report), limit)
+
+    async def _run(self, tool: Tool, arguments: dict[str, Any], report: Report) -> Answer:
+        owner = owner_of()
+        handle = arguments.pop(SESSION_ID, None)
+        session = await self._store.get(owner, handle, report) if tool.needs_session else None
+        call = Call(OwnersSessions(self._store, owner), session, report)
+        try:
+            return await tool.run(call, arguments)
+        except SandboxLost:
+            if session is not None:
+                await self._store.check(session)
+            raise
+
+
+def build_server(store: SessionStore) -> PdboxServer:
+    """The server for an open `store`."""
+    return PdboxServer(store)
+
+
+def listed(tool: Tool) -> ListedTool:
+    """`tool` as clients see it."""
+    return ListedTool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        annotations=ToolAnnotations(
+            title=tool.title,
+            read_only_hint=tool.read_only,
+            destructive_hint=tool.destructive,
+            idempotent_hint=tool.idempotent,
+            open_world_hint=tool.open_world,
+        ),
+    )
+
+
+def result(tool: Tool, answer: Answer, limit: int) -> CallToolResult:
+    """`answer` as the wire has it, within its limits."""
+    answer, text = fit(answer, tool.render, limit)
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data_of(answer))
+
+
+def owner_of() -> str:
+    """Whose sessions a call may reach: a hash of the user that this server runs as."""
+    user = str(os.getuid()) if hasattr(os, "getuid") else getpass.getuser()
+    return hashlib.sha256(f"pdbox user {user}".encode()).hexdigest()[:32]
+
+
+HEARTBEAT_S = 0.5
+"""Clients that wait for a reply start counting anew at each progress notification."""
+
+
+class _Told:
+    """Collects what a call reports until it can be sent: tools report without waiting."""
+
+    def __init__(self) -> None:
+        self.message = "working"
+        self.done = 0.0
+        self.total: float | None = None
+        self.news = anyio.Event()
+
+    def __call__(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        self.message = message
+        self.done = max(self.done, done or 0.0)
+        self.total = total if total is not None else self.total
+        self.news.set()
+
+
+@asynccontextmanager
+async def _reporting(tool: Tool | None, context: Context[Any, Any] | None) -> AsyncGenerator[Report]:
+    told = _Told()
+    if tool is None or not tool.slow or context is None:
+        yield told
+        return
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_send_progress, told, context)
+        yield told
+        tasks.cancel_scope.cancel()
+
+
+async def _send_progress(told: _Told, context: Context[Any, Any]) -> None:
+    """One notification for each piece of news, at least one each half second; `progress` always grows, as MCP wants it."""
+    sent = 0.0
+    while True:
+        with anyio.move_on_after(HEARTBEAT_S):
+            await told.news.wait()
+        told.news = anyio.Event()
+        sent = max(told.done, sent + 0.001)
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await context.report_progress(sent, told.total, told.message)

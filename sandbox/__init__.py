@@ -1,0 +1,1 @@
+"""Where programs run, and the debugger that lives there. Knows nothing of MCP."""

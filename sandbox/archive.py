@@ -1,0 +1,192 @@
+"""A repository on this machine, as one tar stream.
+
+Links go in as links, so nothing outside of the folder can come along; `.gitignore`d files and virtual environments stay out. No
+git is run on the host: a repository's own configuration can make it run programs.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from pathspec import GitIgnoreSpec
+
+from sandbox.errors import InvalidArgument, NotFound, PathRefused
+from sandbox.rules import MAX_DEPTH, is_bounded
+
+PIECE = 1 << 20
+ALWAYS_OUT = ("__pycache__", "node_modules", ".tox", ".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis")
+
+
+@dataclass(frozen=True)
+class Selected:
+    """What of a folder goes into the sandbox: paths relative to it, and their sizes in bytes."""
+
+    folder: Path
+    paths: tuple[str, ...]
+    size: int
+    ignored: int
+    """How many files and folders stay out."""
+
+
+def resolve_repository(text: str, roots: Sequence[Path]) -> Path:
+    """The real path of the repository `text`.
+
+    Raises:
+        PathRefused: not inside one of `roots` (links are followed before that is decided).
+        NotFound: no such folder or archive.
+    """
+    try:
+        path = Path(text).expanduser().resolve(strict=False)
+        allowed = any(path.is_relative_to(root.resolve()) for root in roots)
+    except (OSError, RuntimeError, ValueError) as exc:
+        raise InvalidArgument(f"{text[:200]!r} is not a usable path.") from exc
+    if not allowed:
+        names = ", ".join(str(root) for root in roots) or "none"
+        raise PathRefused(
+            f"{text[:200]} is outside of the folders this server may use ({names}).",
+            "Start the server with `--root DIR` to allow another one.",
+        )
+    if not path.exists():
+        raise NotFound(f"No such repository: {text[:200]}.", "Give the path of a folder, or of a tar or zip archive.")
+    return path
+
+
+def select(folder: Path, limit_bytes: int) -> Selected:
+    """Choose what goes in.
+
+    Raises:
+        InvalidArgument: not a readable folder, or more than `limit_bytes`.
+    """
+    paths: list[str] = []
+    size = ignored = 0
+    try:
+        for relative, entry_size, out in _walk(folder):
+            if out:
+                ignored += 1
+                continue
+            paths.append(relative)
+            size += entry_size
+    except OSError as exc:
+        raise InvalidArgument(f"Can't read the repository: {exc.strerror} ({exc.filename}).") from exc
+    if size > limit_bytes:
+        raise InvalidArgument(
+            f"The repository has {size >> 20} MiB without ignored files; a sandbox takes {limit_bytes >> 20} MiB.",
+            "Add build products and data to `.gitignore`, or raise `--workspace-size`.",
+        )
+    return Selected(folder, tuple(paths), size, ignored)
+
+
+def pieces(folder: Path, paths: Sequence[str]) -> Iterator[bytes]:
+    """The tar stream of `paths`, in pieces of about 1 MiB. Files that vanish meanwhile are left out."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for relative in paths:
+            yield from _add(archive, buffer, folder, relative)
+    yield buffer.getvalue()
+
+
+def _add(archive: tarfile.TarFile, buffer: io.BytesIO, folder: Path, relative: str) -> Iterator[bytes]:
+    try:
+        info = _tarinfo(folder, relative)
+        if not info.isreg():
+            archive.addfile(info)
+            return
+        # O_NOFOLLOW: a link put in the file's place since it was listed must not be read through.
+        descriptor = os.open(folder / relative, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return
+    with open(descriptor, "rb") as file:
+        # By hand, and not by addfile(fileobj): the header is followed by exactly `size` bytes whatever the file does meanwhile.
+        buffer.write(info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
+        left = info.size
+        while left:
+            chunk = file.read(min(PIECE, left)) or b"\0" * min(PIECE, left)
+            left -= len(chunk)
+            buffer.write(chunk)
+            if buffer.tell() >= PIECE:
+                yield _taken(buffer)
+        buffer.write(b"\0" * (-info.size % tarfile.BLOCKSIZE))
+
+
+def _taken(buffer: io.BytesIO) -> bytes:
+    data = buffer.getvalue()
+    buffer.seek(0)
+    buffer.truncate()
+    return data
+
+
+def _tarinfo(folder: Path, relative: str) -> tarfile.TarInfo:
+    found = os.lstat(folder / relative)
+    info = tarfile.TarInfo(relative)
+    info.mtime = found.st_mtime
+    if stat.S_ISLNK(found.st_mode):
+        info.type, info.linkname, info.mode = tarfile.SYMTYPE, os.readlink(folder / relative), 0o777
+    elif stat.S_ISDIR(found.st_mode):
+        info.type, info.mode = tarfile.DIRTYPE, 0o755
+    elif stat.S_ISREG(found.st_mode):
+        # Git keeps no more of the mode than this; a read-only checkout must be writable inside.
+        info.size, info.mode = found.st_size, 0o755 if found.st_mode & 0o100 else 0o644
+    else:
+        raise OSError(f"{relative} is a device, socket or pipe")
+    return info
+
+
+def _walk(folder: Path) -> Iterator[tuple[str, int, bool]]:
+    """(relative path, bytes, left out?) of everything below `folder`; left-out folders are not entered."""
+    rules: dict[str, GitIgnoreSpec] = {}
+    for place, folders, files in os.walk(folder, onerror=_raise_unless_below(folder)):
+        here = os.path.relpath(place, folder)
+        here = "" if here == "." else PurePosixPath(Path(here)).as_posix() + "/"
+        inside_git = here.startswith(".git/")
+        if here.count("/") >= MAX_DEPTH:
+            folders.clear()
+            continue
+        if not inside_git:
+            _read_ignore(Path(place), here, rules)
+        for name in sorted(folders):
+            out = not inside_git and _left_out(Path(place, name), here + name + "/", rules)
+            if out:
+                folders.remove(name)
+            yield here + name, 0, out
+        for name in sorted(files):
+            out = not inside_git and _ignored(here + name, rules)
+            yield here + name, os.lstat(os.path.join(place, name)).st_size, out
+
+
+def _raise_unless_below(folder: Path):  # an unreadable folder inside is left out; the repository itself must be readable
+    def on_error(error: OSError) -> None:
+        if error.filename is None or Path(error.filename) == folder:
+            raise error
+
+    return on_error
+
+
+def _left_out(path: Path, relative: str, rules: dict[str, GitIgnoreSpec]) -> bool:
+    if path.name in ALWAYS_OUT or (path / "pyvenv.cfg").is_file():
+        return True
+    return path.name != ".git" and _ignored(relative, rules)
+
+
+def _read_ignore(place: Path, here: str, rules: dict[str, GitIgnoreSpec]) -> None:
+    file = place / ".gitignore"
+    if file.is_file() and not file.is_symlink():
+        lines = file.read_text("utf-8", "replace").splitlines()
+        rules[here] = GitIgnoreSpec.from_lines(line for line in lines if is_bounded(line))
+
+
+def _ignored(relative: str, rules: dict[str, GitIgnoreSpec]) -> bool:
+    """What git would say: of all `.gitignore`s above, the deepest that has a word decides."""
+    parts = relative.rstrip("/").split("/")
+    for depth in range(len(parts) - 1, -1, -1):
+        here = "".join(f"{part}/" for part in parts[:depth])
+        if here in rules:
+            verdict = rules[here].check_file(relative[len(here) :]).include
+            if verdict is not None:
+                return verdict
+    return False

@@ -1,0 +1,221 @@
+"""Requests to the guest and their replies, over one stream."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Self, cast
+
+import anyio
+from anyio.abc import ByteStream, TaskGroup
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sandbox.errors import (
+    BY_CODE,
+    CommandTimeout,
+    Conflict,
+    PdboxError,
+    ProtocolViolation,
+    SandboxError,
+    SandboxLost,
+)
+from sandbox.frames import FrameReader, Header, pack
+
+PROTOCOL = 1
+SLACK_S = 15.0
+"""How much longer than the guest's own deadline we wait for its answer."""
+
+OnProgress = Callable[[Header], None]
+log = logging.getLogger(__name__)
+
+
+class Hello(BaseModel):
+    """What the guest says first."""
+
+    model_config = ConfigDict(frozen=True)
+
+    protocol: int
+    python: str = ""
+    executable: str = ""
+    workdir: str = "/workspace"
+    meta: dict[str, Any] | None = None
+    age_s: float = 0.0
+    expires_in_s: float = 0.0
+
+
+@dataclass
+class _Pending:
+    done: anyio.Event = field(default_factory=anyio.Event)
+    header: Header = field(default_factory=dict[str, Any])
+    payload: bytes = b""
+    on_progress: OnProgress | None = None
+
+
+class GuestConnection:
+    """One stream to a guest: many requests in flight, each with its own reply."""
+
+    hello: Hello
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+        self._frames = FrameReader(stream)
+        self._ids = itertools.count(1)
+        self._pending: dict[int, _Pending] = {}
+        self._sending = anyio.Lock()
+        self._greeted = anyio.Event()
+        self._lost: PdboxError | None = None
+
+    @classmethod
+    async def open(cls, stream: ByteStream, tasks: TaskGroup, timeout_s: float = 30.0) -> Self:
+        """Start reading in `tasks` and wait for the guest's greeting.
+
+        Raises:
+            SandboxLost: no greeting, or the stream ended.
+            ProtocolViolation: another protocol version.
+        """
+        self = cls(stream)
+        tasks.start_soon(self._read, name="guest connection")
+        with anyio.move_on_after(timeout_s):
+            await self._greeted.wait()
+        if not self._greeted.is_set():
+            self._lost = SandboxLost(f"The sandbox did not answer within {timeout_s:g} s.")
+        if self._lost is not None:
+            await self.aclose()
+            raise self._lost
+        return self
+
+    @property
+    def lost(self) -> PdboxError | None:
+        """Why the connection is of no more use, or None."""
+        return self._lost
+
+    async def request(
+        self,
+        op: str,
+        args: Header | None = None,
+        payload: bytes = b"",
+        *,
+        timeout_s: float = 30.0,
+        on_progress: OnProgress | None = None,
+    ) -> tuple[Header, bytes]:
+        """Ask the guest for `op`; gives its answer and payload. Cancelling it cancels the work in the sandbox.
+
+        Raises:
+            PdboxError: what the guest refused, as the class that its code names.
+            CommandTimeout: no answer within `timeout_s` and some slack.
+            SandboxLost: the stream ended.
+        """
+        number, pending = next(self._ids), _Pending(on_progress=on_progress)
+        self._pending[number] = pending
+        try:
+            await self._send(pack({"id": number, "op": op, "args": args or {}}, payload))
+            with anyio.fail_after(timeout_s + SLACK_S):
+                await pending.done.wait()
+        except TimeoutError as exc:
+            await self._cancel(number)
+            raise CommandTimeout(f"The sandbox did not answer `{op}` within {timeout_s + SLACK_S:g} s.") from exc
+        except anyio.get_cancelled_exc_class():
+            await self._cancel(number)
+            raise
+        finally:
+            self._pending.pop(number, None)
+        return self._answer(op, pending)
+
+    async def aclose(self) -> None:
+        """Close the stream. The sandbox goes on."""
+        with anyio.CancelScope(shield=True), anyio.move_on_after(1):
+            await self._stream.aclose()
+
+    def _answer(self, op: str, pending: _Pending) -> tuple[Header, bytes]:
+        if not pending.header:
+            raise self._lost or SandboxLost("The connection to the sandbox ended.")
+        error = pending.header.get("error")
+        if isinstance(error, dict):
+            raise _refused(op, cast(Header, error))
+        ok = pending.header.get("ok")
+        if not isinstance(ok, dict):
+            raise ProtocolViolation(f"The sandbox answered `{op}` with neither a result nor an error.")
+        return cast(Header, ok), pending.payload
+
+    async def _send(self, frame: bytes) -> None:
+        if self._lost is not None:
+            raise self._lost
+        # Shielded: half a frame would make every later one unreadable.
+        with anyio.CancelScope(shield=True):
+            async with self._sending:
+                try:
+                    with anyio.fail_after(30):
+                        await self._stream.send(frame)
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError, TimeoutError) as exc:
+                    self._fail(SandboxLost("The connection to the sandbox broke."))
+                    raise SandboxLost("The connection to the sandbox broke.") from exc
+
+    async def _cancel(self, number: int) -> None:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(2):
+            try:
+                await self._send(pack({"id": 0, "op": "cancel", "args": {"id": number}}))
+            except SandboxLost:
+                return  # then nothing runs there any more
+
+    async def _read(self) -> None:
+        try:
+            while (frame := await self._frames.receive()) is not None:
+                self._dispatch(*frame)
+            self._fail(SandboxLost("The sandbox ended."))
+        except ProtocolViolation as exc:
+            self._fail(exc)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as exc:
+            self._fail(SandboxLost(f"The connection to the sandbox broke ({type(exc).__name__})."))
+        finally:
+            self._fail(SandboxLost("The connection to the sandbox was closed."))
+            await self.aclose()
+
+    def _dispatch(self, header: Header, payload: bytes) -> None:
+        event, number = header.get("event"), header.get("id")
+        if event == "hello":
+            self._greet(header)
+        elif event == "closing":
+            reason = str(header.get("reason", ""))[:200]
+            self._fail(SandboxLost(f"The sandbox closed itself: {reason}.", "start_session opens a new one."))
+        elif isinstance(number, int) and (pending := self._pending.get(number)) is not None:
+            self._settle(pending, header, payload)
+        else:
+            log.debug("frame without a request: %.200r", header)
+
+    def _greet(self, header: Header) -> None:
+        try:
+            self.hello = Hello.model_validate(header)
+        except ValidationError as exc:
+            raise ProtocolViolation("The sandbox's greeting is malformed.") from exc
+        if self.hello.protocol != PROTOCOL:
+            raise ProtocolViolation(
+                f"The sandbox speaks protocol {self.hello.protocol}, this server {PROTOCOL}.",
+                "It was started by another version of pdbox; start a new session.",
+            )
+        self._greeted.set()
+
+    def _settle(self, pending: _Pending, header: Header, payload: bytes) -> None:
+        progress = header.get("progress")
+        if progress is None:
+            pending.header, pending.payload = header, payload
+            pending.done.set()
+        elif pending.on_progress is not None and isinstance(progress, dict):
+            pending.on_progress(cast(Header, progress))
+
+    def _fail(self, reason: PdboxError) -> None:
+        self._lost = self._lost or reason
+        self._greeted.set()
+        for pending in self._pending.values():
+            pending.done.set()
+
+
+def _refused(op: str, error: Header) -> PdboxError:
+    code, message, hint = (str(error.get(key, ""))[:4000] for key in ("code", "message", "hint"))
+    if code == "cancelled":
+        return Conflict(message or f"`{op}` was cancelled.", hint)
+    if code == "internal":
+        log.error("guest failed at %s: %s", op, message)
+        return SandboxError(f"The sandbox failed at `{op}`: {message}", hint)
+    return BY_CODE.get(code, SandboxError)(message, hint)

@@ -1,0 +1,203 @@
+"""The debugger of a session, seen from the host: what it answers, and how it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Annotated, Any, Literal, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sandbox.errors import InvalidArgument, ProtocolViolation
+
+State = Literal["not_started", "stopped", "running", "waiting_for_input", "exited"]
+Long = Annotated[str, Field(max_length=1 << 20)]
+Short = Annotated[str, Field(max_length=1 << 14)]
+Number = Annotated[int, Field(ge=-(1 << 53), le=1 << 53)]
+
+MAX_COMMAND = 64 << 10
+
+
+class _Data(BaseModel):
+    # The guest may be of another build: unknown keys are dropped, known ones checked.
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Frame(_Data):
+    """A place in the program. `path` is relative to the repository when it lies inside."""
+
+    path: Short
+    line: Number
+    function: Short
+
+
+class Thread(_Data):
+    """The thread that stopped."""
+
+    id: Number
+    name: Short
+    main: bool
+
+
+class Source(_Data):
+    """Lines around the current one; `start` is the number of the first."""
+
+    start: Number
+    lines: Annotated[list[Short], Field(max_length=64)]
+    current: Number
+
+
+class Change(_Data):
+    """A local variable that is not as it was at the last stop in this frame."""
+
+    name: Short
+    kind: Literal["new", "changed", "mutated", "gone"]
+    value: Short | None = None
+    old: Short | None = None
+
+
+class Cause(_Data):
+    """An exception behind the exception."""
+
+    type: Short
+    message: Short
+    relation: Literal["cause", "context"]
+
+
+class Raised(_Data):
+    """The exception at a stop."""
+
+    type: Short
+    message: Short
+    chain: Annotated[list[Cause], Field(max_length=64)] = []
+
+
+class Breakpoint(_Data):
+    """One breakpoint, as the sandbox keeps it. `state` tells how it came through the last edit."""
+
+    id: Number
+    path: Short
+    line: Number
+    function: Short | None = None
+    condition: Short | None = None
+    ignore: Number = 0
+    hits: Number = 0
+    temporary: bool = False
+    enabled: bool = True
+    commands: Annotated[list[Short], Field(max_length=256)] = []
+    text: Short = ""
+    scope: Short = ""
+    state: Literal["ok", "moved", "fuzzy", "lost", "pending"] = "ok"
+
+
+class Stop(_Data):
+    """Where the program is, and what happened since the last answer."""
+
+    state: State
+    stop: Number = 0
+    run: Number = 0
+    reason: Short | None = None
+    breakpoint: Number | None = None
+    frame: Frame | None = None
+    project_frame: Frame | None = None
+    thread: Thread | None = None
+    reply: Long = ""
+    reply_omitted: Number = 0
+    prompt: Short = "(Pdb) "
+    output: Long = ""
+    output_omitted: Number = 0
+    source: Source | None = None
+    changed: Annotated[list[Change], Field(max_length=512)] = []
+    exception: Raised | None = None
+    return_value: Short | None = None
+    exit_code: Number | None = None
+    signal: Short | None = None
+    native_stack: Long | None = None
+    test: Short | None = None
+    breakpoints: Annotated[list[Breakpoint], Field(max_length=1024)] | None = None
+    stale: Annotated[list[Short], Field(max_length=256)] = []
+    not_run: Annotated[list[Short], Field(max_length=256)] = []
+    notices: Annotated[list[Short], Field(max_length=64)] = []
+
+
+class DebuggerState(_Data):
+    """The state alone, without waiting for anything."""
+
+    state: State
+    stop: Number = 0
+    run: Number = 0
+    frame: Frame | None = None
+
+
+_M = TypeVar("_M", bound=BaseModel)
+
+
+def checked(model: type[_M], data: Any) -> _M:
+    """`data` of the guest as `model`.
+
+    Raises:
+        ProtocolViolation: it does not fit.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as exc:
+        fields = ", ".join(sorted({".".join(map(str, error["loc"])) for error in exc.errors()})[:5])
+        raise ProtocolViolation(f"The sandbox answered with malformed data ({model.__name__}: {fields}).") from exc
+
+
+class Request(Protocol):
+    """How a part of the session asks the guest (`Session.request`)."""
+
+    def __call__(
+        self, op: str, args: dict[str, Any] | None = None, payload: bytes = b"", *, timeout_s: float = 30.0
+    ) -> Awaitable[tuple[dict[str, Any], bytes]]: ...
+
+
+class Debugger:
+    """The pdb process of a session. It is started by the first command and lives between calls."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+
+    async def command(
+        self, command: str, *, entrypoint: str | None = None, timeout_s: float = 30.0, expect_stop: int | None = None
+    ) -> Stop:
+        """Give pdb one or more lines; answers when it asks for the next, the program ends, or after `timeout_s`.
+
+        Raises:
+            InvalidArgument: no command, or an entry point that can't be started.
+            StaleStop: the program has moved on from `expect_stop`.
+            Conflict: the program runs or has exited.
+        """
+        if not command.strip():
+            raise InvalidArgument("The pdb command is empty.", "Say for example `b app.py:12`, `c` or `p x`.")
+        if len(command) > MAX_COMMAND:
+            raise InvalidArgument(f"The pdb command has {len(command)} characters, the limit is {MAX_COMMAND}.")
+        args = {
+            "lines": command.splitlines(),
+            "entrypoint": entrypoint or None,
+            "timeout_s": timeout_s,
+            "expect_stop": expect_stop,
+        }
+        return checked(Stop, (await self._request("debug.command", args, timeout_s=timeout_s))[0])
+
+    async def wait(self, *, timeout_s: float = 30.0, interrupt: bool = False, stdin: str | None = None) -> Stop:
+        """Wait until the program stops, exits or reads; `interrupt` stops it where it is, `stdin` feeds it first."""
+        args = {"timeout_s": timeout_s, "interrupt": interrupt, "stdin": stdin, "eof": False}
+        return checked(Stop, (await self._request("debug.wait", args, timeout_s=timeout_s))[0])
+
+    async def kill(self) -> Stop:
+        """End the program."""
+        return checked(Stop, (await self._request("debug.kill"))[0])
+
+    async def breakpoints(self) -> list[Breakpoint]:
+        """The breakpoints, whether or not a program runs."""
+        answer, _ = await self._request("debug.breakpoints")
+        return checked(_Breakpoints, answer).breakpoints
+
+    async def state(self) -> DebuggerState:
+        """What the program does now, at once."""
+        return checked(DebuggerState, (await self._request("debug.state"))[0])
+
+
+class _Breakpoints(_Data):
+    breakpoints: Annotated[list[Breakpoint], Field(max_length=1024)]

@@ -1,0 +1,190 @@
+"""What works on this machine, found out by doing it: an engine, an image, and a sandbox that holds."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import anyio
+from anyio.abc import TaskGroup
+
+from sandbox import images
+from sandbox.base import Sandbox, SandboxSpec
+from sandbox.connection import GuestConnection
+from sandbox.docker import DockerBackend
+from sandbox.errors import PdboxError
+
+# Runs in the sandbox, so it keeps to what Python 3.7 knows.
+_FACTS = """\
+import json, os
+status = dict(line.rstrip().split(":\\t", 1) for line in open("/proc/self/status") if ":\\t" in line)
+def first(*paths):
+    for path in paths:
+        try:
+            return open(path).read().split()[0]
+        except OSError:
+            pass
+    return ""
+def writable(path):
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
+        os.unlink(path)
+        return True
+    except OSError:
+        return False
+print(json.dumps({
+    "uid": os.getuid(),
+    "capabilities": status.get("CapEff", "?").strip("0") + status.get("CapBnd", "?").strip("0"),
+    "no_new_privileges": status.get("NoNewPrivs"),
+    "seccomp": status.get("Seccomp"),
+    "interfaces": sorted(line.split(":")[0].strip() for line in open("/proc/net/dev").readlines()[2:]),
+    "root_writable": any(writable(place + "/.pdbox-test") for place in ("/", "/usr", "/etc")),
+    "workspace_writable": writable(".pdbox-test"),
+    "memory": first("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+    "pids": first("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"),
+    "cpu": first("/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
+}))
+"""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    text: str
+    fix: str = ""
+    """What to do about it."""
+
+
+async def examine(backend: DockerBackend) -> Sequence[Check]:
+    """Look at the engine, the images, and a real sandbox. Stops at what makes the rest pointless."""
+    checks: list[Check] = []
+    async with backend.session():
+        try:
+            checks.append(Check("engine", True, await backend.probe()))
+            checks.append(await _limits(backend))
+            image = await _image(backend)
+            checks.append(image)
+            if image.ok:
+                checks.extend(await _sandbox(backend))
+        except PdboxError as exc:
+            name = "sandbox" if checks else "engine"
+            checks.append(Check(name, False, exc.message, exc.hint))
+    return checks
+
+
+async def _limits(backend: DockerBackend) -> Check:
+    engine = await backend.engine()
+    version = await backend.call(engine.version)
+    missing = [name for name, can in version.limits.items() if not can]
+    if missing:
+        return Check(
+            "limits",
+            False,
+            f"The engine can't limit {', '.join(missing)}.",
+            "Rootless engines need cgroup v2 with systemd delegation: "
+            "https://docs.docker.com/engine/security/rootless/tips/#limiting-resources",
+        )
+    return Check("limits", True, f"{', '.join(version.limits)} ({version.cgroup_driver})")
+
+
+async def _image(backend: DockerBackend) -> Check:
+    engine = await backend.engine()
+    present = await backend.call(engine.tags, images.REPOSITORY)
+    if not present:
+        return Check(
+            "image", False, f"No {images.REPOSITORY} image is present.", "`pdbox image build` makes one."
+        )
+    return Check("image", True, f"{images.REPOSITORY}: {', '.join(sorted(present, key=_by_version))}")
+
+
+async def _sandbox(backend: DockerBackend) -> Sequence[Check]:
+    """Start one, ask a program in it what it can do, and end it."""
+    engine = await backend.engine()
+    present = await backend.call(engine.tags, images.REPOSITORY)
+    image = images.resolve(None, None, present).image
+    spec = SandboxSpec(key=secrets.token_hex(16), owner="doctor", image=image)
+    began = time.monotonic()
+    sandbox = await backend.start(spec, lambda line: None)
+    ready_s = time.monotonic() - began
+    checks: Sequence[Check] = []
+    try:
+        async with anyio.create_task_group() as tasks:
+            checks = await _asked(sandbox, tasks, ready_s)
+            tasks.cancel_scope.cancel()
+    finally:
+        await sandbox.aclose()
+    return checks
+
+
+async def _asked(sandbox: Sandbox, tasks: TaskGroup, ready_s: float) -> Sequence[Check]:
+    try:
+        guest = await GuestConnection.open(await sandbox.connect(), tasks)
+        began = time.monotonic()
+        await guest.request("ping")
+        ping_s = time.monotonic() - began
+        args = {"argv": ["python3", "-c", _FACTS], "timeout_s": 30.0, "max_output": 100_000}
+        answer, _ = await guest.request("exec", args, timeout_s=30)
+        await guest.aclose()
+    except PdboxError as exc:
+        return [Check("sandbox", False, exc.message, exc.hint)]
+    if answer.get("exit_code") != 0:
+        return [Check("sandbox", False, f"A program in it failed: {str(answer.get('output'))[:300]}")]
+    facts = cast(dict[str, Any], json.loads(str(answer["output"])))
+    return [
+        Check("sandbox", True, f"ready in {ready_s * 1000:.0f} ms, answers in {ping_s * 1000:.1f} ms"),
+        _isolation(facts),
+        _enforced(facts),
+    ]
+
+
+def _isolation(facts: Mapping[str, Any]) -> Check:
+    holes = [
+        text
+        for text, wrong in {
+            "programs run as root": facts["uid"] == 0,
+            "programs have capabilities": facts["capabilities"] != "",
+            "set-uid programs gain privileges": facts["no_new_privileges"] != "1",
+            "system calls are not filtered": facts["seccomp"] != "2",
+            "there is a network": facts["interfaces"] not in (["lo"], []),
+            "the system's files can be written": facts["root_writable"],
+            "the workspace can't be written": not facts["workspace_writable"],
+        }.items()
+        if wrong
+    ]
+    if holes:
+        return Check(
+            "isolation",
+            False,
+            f"It does not hold: {'; '.join(holes)}.",
+            "Is seccomp switched off in the engine?",
+        )
+    return Check(
+        "isolation",
+        True,
+        "not root, no capabilities, no new privileges, seccomp, no network, read-only system",
+    )
+
+
+def _enforced(facts: Mapping[str, Any]) -> Check:
+    missing = [name for name in ("memory", "pids", "cpu") if str(facts[name]) in ("", "max", "-1")]
+    # Version 1 of control groups says "none" as a number beyond all machines.
+    if str(facts["memory"]).isdigit() and int(facts["memory"]) > 1 << 60:
+        missing.append("memory")
+    if missing:
+        return Check("enforced limits", False, f"Not enforced in the sandbox: {', '.join(missing)}.")
+    return Check(
+        "enforced limits",
+        True,
+        f"memory {int(facts['memory']) >> 20} MiB, {facts['pids']} processes, CPU time",
+    )
+
+
+def _by_version(tag: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in tag.split(".") if part.isdigit())

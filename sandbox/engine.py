@@ -1,0 +1,474 @@
+"""A Docker engine: where it is, and the calls we make, typed. The only module that imports `docker`.
+
+All calls block; the backend makes them in threads. Docker's exceptions become ours in `errors`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib
+import os
+import socket
+import ssl
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from sandbox.base import Progress
+from sandbox.errors import BackendUnavailable, NotFound, SandboxError, SandboxLost
+from sandbox.hijack import Endpoint
+
+MINIMUM_API = (1, 40)
+_TIMEOUT_S = 60
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where an engine is reached, and how that was found out."""
+
+    url: str
+    source: str
+    tls: Any = None
+    """Docker's `TLSConfig`."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """What an engine says of itself."""
+
+    name: str
+    number: str
+    api: str
+    system: str
+    rootless: bool
+    cgroup_driver: str
+    limits: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    """Which limits it can enforce: `memory`, `pids`, `cpu`."""
+    warnings: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that is present."""
+
+    reference: str
+    user: str
+    env: Mapping[str, str]
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container that exists."""
+
+    id: str
+    image: str
+    created: float
+    labels: Mapping[str, str]
+    running: bool = True
+    networks: Sequence[str] = ()
+    """Those it is connected to, but for the one called `none`."""
+
+
+def locate(environ: Mapping[str, str], host: str | None = None) -> Location:
+    """The engine that the `docker` command would use; else the first socket of a usual place that answers.
+
+    Raises:
+        BackendUnavailable: none is set and none of the usual sockets answers.
+    """
+    with errors():
+        if host:
+            return Location(host, "given on the command line", _tls_from(environ))
+        if environ.get("DOCKER_HOST"):
+            return Location(environ["DOCKER_HOST"], "DOCKER_HOST", _tls_from(environ))
+        context = _context(environ)
+    return context or _usual_socket(environ)
+
+
+def usual_sockets(environ: Mapping[str, str]) -> Sequence[Path]:
+    """Where engines put their sockets: Docker, rootless, Desktop, Colima, Rancher, OrbStack, Podman."""
+    home = Path.home()
+    # Not every way to log in sets XDG_RUNTIME_DIR.
+    runtime = Path(environ.get("XDG_RUNTIME_DIR") or f"/run/user/{_uid()}")
+    return (
+        Path("/var/run/docker.sock"),
+        runtime / "docker.sock",
+        home / ".docker/run/docker.sock",
+        home / ".docker/desktop/docker.sock",
+        home / ".colima/default/docker.sock",
+        home / ".rd/docker.sock",
+        home / ".orbstack/run/docker.sock",
+        runtime / "podman/podman.sock",
+        Path("/run/podman/podman.sock"),
+    )
+
+
+class Engine:
+    """A connection to one engine."""
+
+    def __init__(self, client: Any, location: Location) -> None:
+        self._client = client
+        self.location = location
+
+    @classmethod
+    def connect(cls, environ: Mapping[str, str], host: str | None = None) -> Engine:
+        """Connect to the engine that `locate` finds.
+
+        Raises:
+            BackendUnavailable: with what to do about it.
+        """
+        location = locate(environ, host)
+        docker = _docker()
+        with errors():
+            client = docker.APIClient(
+                base_url=location.url,
+                version="auto",
+                timeout=_TIMEOUT_S,
+                tls=location.tls or False,
+                # ssh by the user's own command: keys, jump hosts and agents work as they do for `docker`.
+                use_ssh_client=True,
+                max_pool_size=64,
+            )
+            api = str(client.api_version)
+        if tuple(int(part) for part in api.split(".")) < MINIMUM_API:
+            client.close()
+            raise BackendUnavailable(
+                f"The Docker engine's API is {api}, too old.", "Docker 19.03 (API 1.40) or newer is needed."
+            )
+        return cls(client, location)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._client.close()
+
+    @property
+    def api(self) -> str:
+        """The version of the API that is spoken, such as `1.41`."""
+        return str(self._client.api_version)
+
+    def endpoint(self) -> Endpoint:
+        """The same engine for raw streams."""
+        url, tls = self.location.url, self.location.tls
+        return Endpoint(url, _ssl_context(tls) if tls else None, lambda: _named_pipe(url))
+
+    def version(self) -> Version:
+        """What it is and what it can do."""
+        with errors():
+            info = cast(dict[str, Any], self._client.info())
+        options = [str(option) for option in info.get("SecurityOptions") or ()]
+        return Version(
+            name="Podman" if "podman" in str(info.get("ServerVersion", "")).lower() else "Docker",
+            number=str(info.get("ServerVersion", "?")),
+            api=self.api,
+            system=str(info.get("OperatingSystem", "")),
+            rootless=any("rootless" in option for option in options),
+            cgroup_driver=str(info.get("CgroupDriver", "")),
+            limits={
+                "memory": bool(info.get("MemoryLimit")),
+                "pids": bool(info.get("PidsLimit")),
+                "cpu": bool(info.get("CpuCfsQuota")),
+            },
+            warnings=tuple(str(line) for line in info.get("Warnings") or ()),
+        )
+
+    def image(self, reference: str) -> Image | None:
+        """The image, or None when it isn't there."""
+        docker = _docker()
+        with errors():
+            try:
+                data = cast(dict[str, Any], self._client.inspect_image(reference))
+            except docker.errors.ImageNotFound:
+                return None
+        config = cast(dict[str, Any], data.get("Config") or {})
+        return Image(
+            reference,
+            user=str(config.get("User") or ""),
+            env=dict(pair.partition("=")[::2] for pair in config.get("Env") or ()),
+            labels=config.get("Labels") or {},
+        )
+
+    def tags(self, repository: str) -> Sequence[str]:
+        """The tags of `repository` that are present."""
+        with errors():
+            images = cast(list[dict[str, Any]], self._client.images(name=repository))
+        names = [str(name) for image in images for name in image.get("RepoTags") or ()]
+        return sorted(
+            name.removeprefix(f"{repository}:") for name in names if name.startswith(f"{repository}:")
+        )
+
+    def pull(self, reference: str, progress: Progress) -> None:
+        """Bring an image from its registry.
+
+        Raises:
+            BackendUnavailable: there is no such image, or no way to the registry.
+        """
+        with errors(f"Pulling {reference} failed"):
+            lines = self._client.pull(reference, stream=True, decode=True)
+            _follow(lines, progress, f"Pulling {reference} failed")
+
+    def build(
+        self,
+        context: BinaryIO,
+        tag: str,
+        arguments: Mapping[str, str],
+        labels: Mapping[str, str],
+        progress: Progress,
+    ) -> None:
+        """Build an image from a tar stream with a Dockerfile in it.
+
+        Raises:
+            BackendUnavailable: the build failed, with its last line.
+        """
+        with errors(f"Building {tag} failed"):
+            lines = self._client.build(
+                fileobj=context,
+                custom_context=True,
+                tag=tag,
+                buildargs=dict(arguments),
+                rm=True,
+                forcerm=True,
+                decode=True,
+                labels=dict(labels),
+            )
+            _follow(lines, progress, f"Building {tag} failed")
+
+    def import_root(self, tar: BinaryIO, repository: str, tag: str, changes: Sequence[str]) -> None:
+        """Make an image of a root file system that comes as a tar stream."""
+        with errors(f"Importing {repository}:{tag} failed"):
+            # `import_image` has a time limit on the whole upload.
+            answer = self._client.import_image_from_data(
+                iter(lambda: tar.read(1 << 20), b""), repository=repository, tag=tag, changes=list(changes)
+            )
+        if '"error"' in str(answer):
+            raise BackendUnavailable(f"Importing {repository}:{tag} failed: {str(answer)[-300:]}")
+
+    def create(self, name: str | None, config: Mapping[str, Any], host: Mapping[str, Any]) -> str:
+        """Create a container; `config` and `host` as `create_container` and `create_host_config` take them."""
+        with errors("The container was not created"):
+            answer = self._client.create_container(
+                name=name, host_config=self._client.create_host_config(**host), **config
+            )
+        return str(answer["Id"])
+
+    def start(self, container: str) -> None:
+        """Start a container that was created."""
+        with errors("The container did not start"):
+            self._client.start(container)
+
+    def wait(self, container: str) -> int:
+        """Wait for its end; gives the exit code."""
+        with errors():
+            return int(self._client.wait(container)["StatusCode"])
+
+    def output(self, container: str) -> str:
+        """What a container with a log has written."""
+        with errors():
+            return cast(bytes, self._client.logs(container)).decode("utf-8", "replace")
+
+    def remove(self, container: str) -> None:
+        """Kill and remove a container, when it is there; returns when it is gone."""
+        docker = _docker()
+        with errors():
+            try:
+                self._client.remove_container(container, force=True, v=True)
+            except docker.errors.NotFound:
+                return
+            except docker.errors.APIError as exc:
+                if exc.status_code != 409:
+                    raise
+                # It is being removed already, since it ended by itself.
+                with contextlib.suppress(docker.errors.NotFound):
+                    self._client.wait(container, timeout=2, condition="removed")
+
+    def container(self, identifier: str) -> Container | None:
+        """The container, or None."""
+        docker = _docker()
+        with errors():
+            try:
+                data = cast(dict[str, Any], self._client.inspect_container(identifier))
+            except docker.errors.NotFound:
+                return None
+        config = cast(dict[str, Any], data["Config"])
+        networks = cast(dict[str, Any], data["NetworkSettings"].get("Networks") or {})
+        return Container(
+            str(data["Id"]),
+            str(config.get("Image", "")),
+            0.0,
+            config.get("Labels") or {},
+            bool(data["State"].get("Running")),
+            [name for name in networks if name != "none"],
+        )
+
+    def disconnect(self, identifier: str) -> None:
+        """Take a running container off all its networks.
+
+        Raises:
+            SandboxLost: it has gone.
+        """
+        container = self.container(identifier)
+        if container is None:
+            raise SandboxLost("The sandbox's container has gone.")
+        with errors("The network was not taken away"):
+            for network in container.networks:
+                self._client.disconnect_container_from_network(identifier, network, force=True)
+
+    def containers(self, labels: Mapping[str, str]) -> Sequence[Container]:
+        """Running containers with all these labels."""
+        # The low-level list: the other one inspects each and fails when one vanishes meanwhile.
+        wanted = [f"{key}={value}" for key, value in labels.items()]
+        with errors():
+            rows = cast(list[dict[str, Any]], self._client.containers(filters={"label": wanted}))
+        return [
+            Container(
+                str(row["Id"]), str(row.get("Image", "")), float(row["Created"]), row.get("Labels") or {}
+            )
+            for row in rows
+        ]
+
+    def exec_create(self, container: str, argv: Sequence[str]) -> str:
+        """Prepare one more process in a running container; gives the id to open its stream by.
+
+        Raises:
+            SandboxLost: the container has gone.
+        """
+        docker = _docker()
+        try:
+            answer = self._client.exec_create(container, list(argv), stdin=True, stdout=True, stderr=True)
+        except docker.errors.APIError as exc:
+            if exc.status_code in (404, 409):
+                raise SandboxLost("The sandbox's container has gone.") from exc
+            with errors("No way into the container"):
+                raise
+        return str(answer["Id"])
+
+
+@contextlib.contextmanager
+def errors(doing: str = "") -> Generator[None]:
+    """Docker's and its transport's exceptions as ours, each with the next step."""
+    docker = _docker()
+    requests = importlib.import_module("requests.exceptions")
+    try:
+        yield
+    except docker.errors.APIError as exc:
+        raise _refusal(doing, int(exc.status_code or 0), str(exc.explanation or exc)) from exc
+    except (docker.errors.DockerException, requests.RequestException, OSError) as exc:
+        raise _unreachable(exc) from exc
+
+
+def _refusal(doing: str, status: int, words: str) -> SandboxError | NotFound:
+    text = f"{doing or 'The Docker engine refused'}: {words.strip().rstrip('.')[:400]}."
+    lower = words.lower()
+    if "no space left" in lower:
+        return BackendUnavailable(text, "The engine's disk is full; `docker system prune` frees some.")
+    if "no such image" in lower or "manifest unknown" in lower or "pull access denied" in lower:
+        return BackendUnavailable(text, "Check the name; `pdbox image build` makes pdbox's own images.")
+    if any(sign in lower for sign in ("no such host", "i/o timeout", "connection refused", "client.timeout")):
+        return BackendUnavailable(
+            text, "The registry can't be reached. On Debian as root, `pdbox image build` needs none."
+        )
+    if status == 404:
+        return SandboxLost(text)
+    return BackendUnavailable(text, "`pdbox doctor` shows what works here.")
+
+
+def _unreachable(exc: BaseException) -> BackendUnavailable:
+    """Why there was no answer at all. The cause lies deep in chains of urllib3 and requests."""
+    words = f"{exc!r} {exc.__context__!r}"
+    if isinstance(exc, PermissionError) or "PermissionError" in words or "Permission denied" in words:
+        return BackendUnavailable("The Docker engine's socket refuses this user.", _PERMISSION_HINT)
+    if "FileNotFoundError" in words or "ConnectionRefused" in words or "Connection refused" in words:
+        return BackendUnavailable("No Docker engine answers.", _ENGINE_HINT)
+    if isinstance(exc, OSError) and exc.errno == errno.ENOSPC:
+        return BackendUnavailable("No space left on this machine.", "Free some in the temp folder.")
+    if "timed out" in words.lower():
+        return BackendUnavailable(
+            "The Docker engine doesn't answer in time.", "Is it busy? `docker info` tells."
+        )
+    return BackendUnavailable(f"The Docker engine can't be reached: {str(exc)[:300]}", _ENGINE_HINT)
+
+
+_PERMISSION_HINT = (
+    "Add yourself to its group (`sudo usermod -aG docker $USER`, then log in again) or use rootless Docker."
+)
+_ENGINE_HINT = (
+    "Start it: `sudo systemctl start docker`, or Docker Desktop, or `colima start`; in a checkout of pdbox on "
+    "Debian, `make docker` installs and starts one. Elsewhere: DOCKER_HOST. `pdbox doctor` checks it."
+)
+
+
+def _docker() -> Any:
+    # Imported when it is first needed: it takes longer than the rest of the server together.
+    docker = importlib.import_module("docker")
+    importlib.import_module("docker.errors")
+    return docker
+
+
+def _tls_from(environ: Mapping[str, str]) -> Any:
+    return importlib.import_module("docker.utils").kwargs_from_env(dict(environ) or {"": ""}).get("tls")
+
+
+def _context(environ: Mapping[str, str]) -> Location | None:
+    """The endpoint of the context chosen for the `docker` command, unless it is the default one."""
+    contexts = importlib.import_module("docker.context")
+    chosen = environ.get("DOCKER_CONTEXT")
+    context = contexts.ContextAPI.get_context(chosen) if chosen else contexts.ContextAPI.get_current_context()
+    if context is None:
+        if chosen:
+            raise BackendUnavailable(f"No Docker context {chosen!r}.", "`docker context ls` shows them.")
+        return None
+    if context.Name == "default" or not context.Host:
+        return None
+    return Location(str(context.Host), f"Docker context {context.Name!r}", context.TLSConfig)
+
+
+def _usual_socket(environ: Mapping[str, str]) -> Location:
+    if os.name == "nt":
+        return Location("npipe:////./pipe/docker_engine", "the usual pipe")
+    refused: Path | None = None
+    for path in usual_sockets(environ):
+        try:
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(str(path))
+        except PermissionError:
+            refused = refused or path
+        except OSError:
+            continue
+        else:
+            return Location(f"unix://{path}", "the usual socket")
+    if refused:
+        raise BackendUnavailable(f"The Docker engine's socket {refused} refuses this user.", _PERMISSION_HINT)
+    raise BackendUnavailable("No Docker engine answers.", _ENGINE_HINT)
+
+
+def _ssl_context(tls: Any) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=tls.ca_cert or None)
+    if not tls.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if tls.cert:
+        context.load_cert_chain(*tls.cert)
+    return context
+
+
+def _named_pipe(url: str) -> Any:
+    pipe = importlib.import_module("docker.transport").NpipeSocket()
+    pipe.connect(url.removeprefix("npipe://"))
+    return pipe
+
+
+def _follow(lines: Iterator[dict[str, Any]], progress: Progress, failed: str) -> None:
+    """Pass on the status lines of a build or a pull, each once."""
+    last = ""
+    for line in lines:
+        if "error" in line:
+            raise _refusal(failed, 0, str(line["error"]))
+        text = str(line.get("stream") or line.get("status") or "").strip()
+        if text and text != last and "progress" not in line:
+            last = text
+            progress(text.splitlines()[-1][:200])
+
+
+def _uid() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0

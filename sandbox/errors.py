@@ -1,0 +1,87 @@
+"""Everything that is raised on purpose below the tools.
+
+    PdboxError
+    ├── InvalidArgument (ValueError)     what was asked for can't be done as asked
+    │   ├── PathRefused                  a path that leaves the workspace, or is hidden
+    │   ├── ReadOnlyFile                 a file that .debugreadonly protects
+    │   └── StaleStop                    `expect_stop` is not the current stop
+    ├── NotFound (LookupError)           no such file, session, image, frame
+    ├── Conflict                         the state doesn't allow it now (running, exited, busy)
+    └── SandboxError                     the sandbox itself failed
+        ├── BackendUnavailable           no engine, no permission, no image
+        ├── SandboxLost (ConnectionError) the sandbox is gone, with the reason
+        ├── ProtocolViolation            the guest sent what it must not send
+        └── CommandTimeout (TimeoutError) the guest did not answer in time
+
+Each carries a `hint`: what to do next. Texts name the value that was wrong.
+"""
+
+from __future__ import annotations
+
+
+class PdboxError(Exception):
+    """Base of all errors that are shown to clients as they are."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}".strip()
+
+
+class InvalidArgument(PdboxError, ValueError):
+    """What was asked for can't be done as asked."""
+
+
+class PathRefused(InvalidArgument):
+    """The path leaves the workspace or is hidden by `.debugignore`."""
+
+
+class ReadOnlyFile(InvalidArgument):
+    """`.debugreadonly` protects the file."""
+
+
+class StaleStop(InvalidArgument):
+    """The call was meant for another stop than the current one."""
+
+
+class NotFound(PdboxError, LookupError):
+    """No such file, session, image or frame."""
+
+
+class Conflict(PdboxError):
+    """The session's state doesn't allow it now."""
+
+
+class SandboxError(PdboxError):
+    """The sandbox itself failed."""
+
+
+class BackendUnavailable(SandboxError):
+    """No engine, no permission or no image to start a sandbox with."""
+
+
+class SandboxLost(SandboxError, ConnectionError):
+    """The sandbox, or the way to it, is gone."""
+
+
+class ProtocolViolation(SandboxError):
+    """The guest sent what it must not send; its session is closed."""
+
+
+class CommandTimeout(SandboxError, TimeoutError):
+    """The guest did not answer within the deadline."""
+
+
+BY_CODE: dict[str, type[PdboxError]] = {
+    "invalid": InvalidArgument,
+    "path": PathRefused,
+    "read_only": ReadOnlyFile,
+    "stale_stop": StaleStop,
+    "not_found": NotFound,
+    "conflict": Conflict,
+    "internal": SandboxError,
+}
+"""Codes of error replies of the guest. Others become `SandboxError`."""

@@ -1,0 +1,74 @@
+"""The frames that the host and the guest exchange.
+
+    4 bytes header length, 4 bytes payload length (big-endian), header (a JSON object in UTF-8), payload
+
+The guest has its own copy of this format (`guest/frames.py`): nothing of the host is imported there. What arrives here comes
+from untrusted code's neighbour, so sizes are checked before anything is read.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any, cast
+
+from anyio import EndOfStream, IncompleteRead
+from anyio.abc import ByteReceiveStream
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from sandbox.errors import ProtocolViolation
+
+MAX_HEADER = 4 << 20
+MAX_PAYLOAD = 8 << 20
+_LENGTHS = struct.Struct(">II")
+
+Header = dict[str, Any]
+
+
+def pack(header: Header, payload: bytes = b"") -> bytes:
+    """One frame, ready to send.
+
+    Raises:
+        ValueError: larger than a frame may be.
+    """
+    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    if len(text) > MAX_HEADER or len(payload) > MAX_PAYLOAD:
+        raise ValueError(f"frame of {len(text)} + {len(payload)} bytes is too large")
+    return _LENGTHS.pack(len(text), len(payload)) + text + payload
+
+
+class FrameReader:
+    """Frames out of a byte stream."""
+
+    def __init__(self, stream: ByteReceiveStream) -> None:
+        self._bytes = BufferedByteReceiveStream(stream)
+
+    async def receive(self) -> tuple[Header, bytes] | None:
+        """The next frame, or None at a clean end of the stream.
+
+        Raises:
+            ProtocolViolation: too large, cut off, or not a JSON object.
+        """
+        try:
+            lengths = await self._bytes.receive_exactly(_LENGTHS.size)
+        except (EndOfStream, IncompleteRead):
+            return None
+        header_size, payload_size = _LENGTHS.unpack(lengths)
+        if header_size > MAX_HEADER or payload_size > MAX_PAYLOAD:
+            raise ProtocolViolation(f"The sandbox sent a frame of {header_size} + {payload_size} bytes.")
+        try:
+            text = await self._bytes.receive_exactly(header_size)
+            payload = await self._bytes.receive_exactly(payload_size) if payload_size else b""
+        except (EndOfStream, IncompleteRead) as exc:
+            raise ProtocolViolation("The sandbox's stream ended inside a frame.") from exc
+        return _parse(text), payload
+
+
+def _parse(text: bytes) -> Header:
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise ProtocolViolation("The sandbox sent a frame that is not JSON.") from exc
+    if not isinstance(header, dict):
+        raise ProtocolViolation("The sandbox sent a frame that is not a JSON object.")
+    return cast(Header, header)

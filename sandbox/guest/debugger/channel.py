@@ -1,0 +1,186 @@
+"""The control channel: pdb's stdin and stdout, and the frames to and from the supervisor."""
+
+from __future__ import annotations
+
+import os
+
+from ..frames import BrokenFrame, FrameStream
+
+LIMIT = 128 << 10  # characters kept at each end of a reply
+
+
+def lift(fd):
+    """Move `fd` out of the way of the program, closed on exec. Returns the new number."""
+    import fcntl
+
+    for lowest in (500, 200, 100):
+        try:
+            lifted = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest)
+        except OSError:  # above the limit of open files
+            continue
+        os.close(fd)
+        return lifted
+    os.set_inheritable(fd, False)
+    return fd
+
+
+class Closed(Exception):
+    """The supervisor is gone."""
+
+
+class Channel:
+    """Frames to and from the supervisor. Sending is safe from any thread and never interrupted half-way."""
+
+    def __init__(self, fd, gate):
+        self._fd = lift(fd)
+        self._gate = gate
+        self._frames = FrameStream(self._read, self._write)
+        self.open = True
+
+    def _read(self, size):
+        return os.read(self._fd, size)
+
+    def _write(self, data):
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._fd, view) :]
+
+    def send(self, header):
+        """Send one frame; nothing when the channel is closed (a forked child, or the supervisor is gone)."""
+        if not self.open:
+            return
+        with self._gate:
+            try:
+                self._frames.send(header)
+            except OSError:
+                self.open = False
+
+    def receive(self):
+        """The next request. Raises Closed when there will be none."""
+        if not self.open:
+            raise Closed()
+        try:
+            message = self._frames.receive()
+        except (OSError, BrokenFrame):
+            message = None
+        if message is None:
+            raise Closed()
+        return message[0]
+
+    def abandon(self):
+        """Close our end without a word (in a forked child)."""
+        if self.open:
+            self.open = False
+            try:
+                os.close(self._fd)
+            except OSError:
+                pass  # the program has closed it
+
+
+class Reply:
+    """What pdb writes: a text file that keeps the text until it is asked for, cut in the middle when it grows large."""
+
+    encoding = "utf-8"
+    errors = "strict"
+    closed = False
+
+    def __init__(self):
+        self._head = []
+        self._head_size = 0
+        self._tail = ""
+        self._omitted = 0
+        self._last = ""
+
+    def write(self, text):
+        if not isinstance(text, str):
+            raise TypeError("write() argument must be str, not %s" % type(text).__name__)
+        if text:
+            self._keep(self._last)
+            self._last = text
+        return len(text)
+
+    def writelines(self, lines):
+        for line in lines:
+            self.write(line)
+
+    def flush(self):
+        pass
+
+    def isatty(self):
+        return False
+
+    def writable(self):
+        return True
+
+    def readable(self):
+        return False
+
+    def _keep(self, text):
+        room = LIMIT - self._head_size
+        if room > 0:
+            self._head.append(text[:room])
+            self._head_size += len(text[:room])
+            text = text[room:]
+        if text:
+            self._tail += text
+            if len(self._tail) > 2 * LIMIT:
+                self._cut()
+
+    def _cut(self):
+        extra = max(0, len(self._tail) - LIMIT)
+        self._omitted += extra
+        self._tail = self._tail[extra:]
+
+    def take(self, prompt=True):
+        """(text, characters left out, prompt): the prompt is the last piece written, when it does not end its line."""
+        asked = ""
+        if prompt and self._last and not self._last.endswith("\n"):
+            asked = self._last
+        else:
+            self._keep(self._last)
+        self._cut()
+        head = "".join(self._head)
+        omitted = self._omitted
+        text = head + ("\n[... %d characters left out ...]\n" % omitted if omitted else "") + self._tail
+        self.__init__()
+        return text, omitted, asked
+
+
+class Commands:
+    """What pdb reads: a text file that gives the lines of a request, and answers the request when they are used up."""
+
+    encoding = "utf-8"
+    errors = "strict"
+    closed = False
+
+    def __init__(self, session):
+        self._session = session
+        self.lines = []
+
+    def readline(self, size=-1):
+        line = self._session.next_line()
+        return "" if line is None else line + "\n"
+
+    def read(self, size=-1):
+        return self.readline()
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        line = self.readline()
+        if not line:
+            raise StopIteration
+        return line
+
+    def flush(self):
+        pass
+
+    def isatty(self):
+        return False
+
+    def readable(self):
+        return True
+
+    def writable(self):
+        return False

@@ -1,0 +1,355 @@
+"""pdb itself: the subclass that talks over the channel. What it says is what pdb of this Python says."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pdb
+import shlex
+import sys
+
+from . import locations
+from .frames import ours
+
+_LOCALS_ARE_COPIES = sys.version_info < (3, 13)
+_GENERATOR = 0x20 | 0x80 | 0x200  # CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
+
+
+def _like(name):
+    """`help` shows the docstring of the method: an override keeps that of pdb."""
+
+    def copy(function):
+        function.__doc__ = getattr(pdb.Pdb, name).__doc__
+        function.__name__ = name
+        return function
+
+    return copy
+
+
+class Debugger(pdb.Pdb):
+    """One per thread; breakpoints, commands, aliases are those of the session."""
+
+    def __init__(self, session, shared=None):
+        # pdb loads readline for a terminal it does not have here; that prints and costs 5 ms.
+        known = sys.modules.get("readline")
+        sys.modules["readline"] = None
+        try:
+            pdb.Pdb.__init__(self, None, session.commands, session.reply, nosigint=True, readrc=False)
+        finally:
+            if known is None:
+                del sys.modules["readline"]
+            else:
+                sys.modules["readline"] = known
+        self.session = session
+        self.quitting = False
+        self.botframe = None
+        self.curframe = None
+        self.stack = []
+        self.lineno = None
+        self._set_stopinfo(None, None, -1)
+        self.hit = None  # number of the breakpoint of this stop
+        self.why = None
+        self.entering = False
+        self.busy = False  # at a prompt: nothing that runs now may stop
+        self.stepping = False
+        self.guard = None  # just my code: the step began in the repository
+        self.nested = False  # in `debug`: pdb's own tracing is at work
+        self.handled = None  # (frame, instruction) of a stop that the trace function made, and monitoring sees next
+        if shared is not None:
+            for name in ("breaks", "commands", "commands_doprompt", "commands_silent", "aliases", "displaying"):
+                setattr(self, name, getattr(shared, name))
+
+    # -- where to stop
+
+    @property
+    def free(self):
+        """Nothing stops this thread but breakpoints."""
+        return self.stoplineno == -1 and self.stopframe is self.botframe
+
+    def trace_dispatch(self, frame, event, arg):
+        self.handled = None
+        if ours(frame):
+            return None
+        if event == "call":
+            result = pdb.Pdb.trace_dispatch(self, frame, event, arg)
+            return result if self.stepping else frame.f_trace
+        pdb.Pdb.trace_dispatch(self, frame, event, arg)
+        return frame.f_trace
+
+    def stop_here(self, frame):
+        if self.guard is not None and not self.guard(frame):
+            return False
+        return not ours(frame) and pdb.Pdb.stop_here(self, frame)
+
+    def break_anywhere(self, frame):
+        return self.session.engine.traces(frame.f_code)
+
+    def break_here(self, frame):
+        points = self.session.table.lines(frame.f_code).get(frame.f_lineno)
+        if not points:
+            return False
+        point, deletable = self.session.table.effective(points, frame)
+        if point is None:
+            return False
+        self.currentbp = self.hit = point.number
+        if deletable and point.temporary:
+            self.do_clear(str(point.number))
+        return True
+
+    def dispatch_line(self, frame):
+        points = self.session.table.lines(frame.f_code).get(frame.f_lineno)
+        if self.stop_here(frame):
+            self.why = "step"
+        elif points and self.break_here(frame):
+            self.why = "breakpoint"
+        else:
+            return self.trace_dispatch
+        # Monitoring calls us for this line once more, if it watched it before this stop.
+        self.handled = (id(frame), frame.f_lasti) if points else None
+        self.user_line(frame)
+        return self.trace_dispatch
+
+    def dispatch_call(self, frame, arg):
+        stop = self.stop_here(frame)
+        if not stop and not self.break_anywhere(frame):
+            return None
+        if self.stopframe and frame.f_code.co_flags & _GENERATOR:
+            return self.trace_dispatch
+        if not stop:
+            # In a function with breakpoints that we don't step through, only its lines with breakpoints count.
+            return self.session.engine.breakpoints_only(frame)
+        self.user_call(frame, arg)
+        return self.trace_dispatch
+
+    # -- the stops
+
+    def user_call(self, frame, argument_list):
+        if self.entering:
+            return
+        self.why = "step"
+        self.session.stopped(self, frame, lambda: pdb.Pdb.user_call(self, frame, argument_list))
+
+    def user_line(self, frame):
+        if self.entering:
+            self.entering = False
+            self.why = "entry"
+        self.session.stopped(self, frame, lambda: pdb.Pdb.user_line(self, frame))
+
+    user_opcode = user_line
+
+    def user_return(self, frame, return_value):
+        if self.entering:
+            return
+        self.why = "return"
+        self.returned = (return_value,)
+        self.session.stopped(self, frame, lambda: pdb.Pdb.user_return(self, frame, return_value))
+
+    def user_exception(self, frame, exc_info):
+        self.why = "exception"
+        self.raised = exc_info[1]
+        self.session.stopped(self, frame, lambda: pdb.Pdb.user_exception(self, frame, exc_info))
+
+    returned = None
+    raised = None
+
+    def get_stack(self, f, t):
+        """pdb's own, without our frames and (folded) those of the test runner below the repository's first."""
+        stack, index = pdb.Pdb.get_stack(self, f, t)
+        frames = [entry[0] for entry in stack]
+        current = frames[index] if frames else None
+        kept = self.session.fold([entry for entry in stack if not ours(entry[0])])
+        kept_frames = [entry[0] for entry in kept]
+        if current in kept_frames:
+            return kept, len(kept) - 1 - kept_frames[::-1].index(current)
+        return kept or stack, max(0, len(kept or stack) - 1)
+
+    def setup(self, f, tb):
+        pdb.Pdb.setup(self, f, tb)
+        if tb is not None and self.why == "post_mortem":
+            self._select_quietly(self.session.innermost([entry[0] for entry in self.stack]))
+
+    def _select_quietly(self, index):
+        if index is None or index == self.curindex:
+            return
+        self.curindex = index
+        self.curframe = self.stack[index][0]
+        if hasattr(self, "curframe_locals"):
+            self.curframe_locals = self.curframe.f_locals
+
+    # -- how to go on
+
+    def set_continue(self):
+        self._set_stopinfo(self.botframe, None, -1)
+
+    def set_trace(self, frame=None, **options):
+        self.session.set_trace(frame or sys._getframe().f_back)
+
+    def set_quit(self):
+        self.session.quit()
+
+    @_like("do_run")
+    def do_run(self, arg):
+        args = None
+        if arg:
+            try:
+                args = shlex.split(arg)
+            except ValueError as exc:
+                self.error("Cannot run %s: %s" % (arg, exc))
+                return
+        self.session.restart(args)
+
+    do_restart = do_run
+
+    # -- the commands
+
+    def onecmd(self, line):
+        try:
+            return pdb.Pdb.onecmd(self, line)
+        except Exception as exc:  # a bug of this Python's pdb (3.13.0 has some) must not end up in the program
+            self.error("%s: %s" % (type(exc).__name__, exc))
+            return False
+        finally:
+            self.session.breakpoints_changed()
+
+    def default(self, line):
+        pdb.Pdb.default(self, line)
+        self._write_back()
+
+    def _write_back(self):
+        """Before 3.13 `f_locals` is a copy that the next look at the frame refreshes: what was assigned would be lost."""
+        frame = self.curframe
+        if _LOCALS_ARE_COPIES and frame is not None and frame.f_code.co_flags & 0x2:  # CO_NEWLOCALS: a function
+            import ctypes
+
+            ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+
+    @contextlib.contextmanager
+    def _asking(self):
+        """`input()` and `print()` of a command talk to us, not to the program's streams."""
+        saved = sys.stdin, sys.stdout, sys.stderr
+        sys.stdin, sys.stdout, sys.stderr = self.stdin, self.stdout, self.stdout
+        try:
+            yield
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = saved
+
+    @_like("do_clear")
+    def do_clear(self, arg):
+        if arg:
+            return pdb.Pdb.do_clear(self, arg)
+        with self._asking():
+            return pdb.Pdb.do_clear(self, arg)
+
+    do_cl = do_clear
+
+    @_like("do_interact")
+    def do_interact(self, arg):
+        with self._asking():
+            try:
+                return pdb.Pdb.do_interact(self, arg)
+            except SystemExit:  # `exit()` in the console ends the console, before 3.13 too
+                return None
+
+    @_like("do_debug")
+    def do_debug(self, arg):
+        self.nested = True
+        try:
+            result = pdb.Pdb.do_debug(self, arg)
+        finally:
+            self.nested = False
+            sys.settrace(None)  # pdb leaves it on; the engine arms when the program goes on
+        self._write_back()
+        return result
+
+    def define_commands(self, number, lines):
+        """Give a breakpoint its command list, as if typed after `commands`."""
+        self.commands[number] = []
+        self.commands_doprompt[number] = True
+        self.commands_silent[number] = False
+        self.commands_bnum = number
+        for line in lines:
+            if self.handle_command_def(line):
+                break
+
+    # -- breakpoints: more forms than pdb takes, and refused where they would never be hit
+
+    @_like("do_break")
+    def do_break(self, arg, temporary=0):
+        return pdb.Pdb.do_break(self, self._resolved(arg), temporary)
+
+    do_b = do_break
+
+    def _resolved(self, arg):
+        """`file:function[, condition]` becomes a name that `lineinfo` takes."""
+        place, comma, condition = arg.partition(",")
+        path, colon, name = place.rpartition(":")
+        if not colon or not name.strip().replace(".", "").replace("_", "a").isalnum() or name.strip()[:1].isdigit():
+            return arg
+        self._named = (path.strip(), name.strip())
+        return _BY_NAME + comma + condition
+
+    _named = None
+
+    def lineinfo(self, identifier):
+        if identifier == _BY_NAME and self._named:
+            path, name = self._named
+            found = self.lookupmodule(path)
+            place = found and locations.find_function(found, name)
+            if not place:
+                return (None, None, None)
+            return place[0], found, self._function_line(place)
+        try:
+            answer = pdb.Pdb.lineinfo(self, identifier)
+        except Exception:  # 3.13.0 fails on functions with default values
+            answer = (None, None, None)
+        if answer[0]:
+            return answer
+        found = self.session.resolver.qualified(identifier.strip().strip("'"))
+        if found is None:
+            return (None, None, None)
+        return found[0], found[1], self._function_line((found[0],) + found[2:])
+
+    def _function_line(self, place):
+        return place[2] if sys.version_info >= (3, 13) else place[1]
+
+    def lookupmodule(self, filename):
+        return self.session.resolver.file(filename) or pdb.Pdb.lookupmodule(self, filename)
+
+    def checkline(self, filename, lineno):
+        line = pdb.Pdb.checkline(self, filename, lineno)
+        if not line:
+            self._suggest(filename, lineno)
+        return line
+
+    def set_break(self, filename, lineno, temporary=False, cond=None, funcname=None, **options):
+        path = self.canonic(filename)
+        known = locations.code_lines(path) if not funcname and os.path.isfile(path) else None
+        if known is not None and lineno not in known:
+            name = self.session.relative(path)
+            return "Line %d of %s has no code: it would never be hit.%s" % (lineno, name, self._near(path, lineno))
+        return pdb.Pdb.set_break(self, filename, lineno, temporary, cond, funcname, **options)
+
+    def _suggest(self, filename, lineno):
+        near = self._near(self.canonic(filename), lineno)
+        if near:
+            self.session.notice("Line %d of %s has no code.%s" % (lineno, self.session.relative(filename), near))
+
+    def _near(self, path, lineno):
+        lines = locations.nearest(path, lineno)
+        if not lines:
+            return ""
+        return " Nearest lines with code: " + "; ".join("%d: %s" % line for line in lines)
+
+    def get_file_breaks(self, filename):
+        found = self.session.table.wanted[filename] if filename else None
+        return list(found) if found else []
+
+    def error(self, msg):
+        if _BY_NAME in str(msg):
+            path, name = self._named
+            msg = "No function %r in %s" % (name, path)
+        pdb.Pdb.error(self, msg)
+
+
+_BY_NAME = "__pdbox_named__"
+

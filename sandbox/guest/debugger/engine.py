@@ -1,0 +1,165 @@
+"""How the program is made to stop. One interface, three ways to do it.
+
+    start()               before the program runs
+    rearm()               the places to stop at have changed
+    resume(debugger, frame)   a stop is over: free, or stepping as `debugger` has it set
+    pause(debugger)       a stop begins outside of a trace event: no events in this thread
+    traces(code)          does a call of this code need a local trace function for its breakpoints?
+    breakpoints_only(frame)   ... and that function
+    stop()                the main program is over: its main thread runs free
+    abandon()             in a forked child: leave nothing armed
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from .engine_monitoring import MonitoringEngine
+from .frames import program_frames
+
+
+def choose(name, session):
+    """The engine for `name` ("auto", "monitoring", "settrace" or "stock") on this Python."""
+    if name in (None, "auto", "monitoring") and sys.version_info >= (3, 12):
+        engine = MonitoringEngine(session)
+        if engine.works():
+            return engine
+        session.notice("sys.monitoring does not work as it should here; sys.settrace is used, which is slower.")
+    if name == "stock":
+        return StockEngine(session)
+    return SettraceEngine(session)
+
+
+class SettraceEngine:
+    """sys.settrace, tuned: a call of code without breakpoints costs one dictionary look-up."""
+
+    name = "settrace"
+
+    def __init__(self, session):
+        self._session = session
+        self._closures = {}
+        self._make()
+
+    def _make(self):
+        wanted, local = self._session.table.wanted, self.breakpoints_only
+        self._closures = {}
+
+        def tracer(frame, event, arg):
+            if wanted[frame.f_code.co_filename] is not None:
+                return local(frame)
+
+        self._tracer = tracer
+
+    def start(self):
+        # The closure is looked up at each call: `rearm` makes a new one.
+        threading.settrace(self._in_new_thread)
+
+    def _in_new_thread(self, frame, event, arg):
+        # A thread that was started without a trace function could not be given one later.
+        if self._session.channel.open:
+            sys.settrace(self._tracer)
+            return self._tracer(frame, event, arg)
+        sys.settrace(None)
+
+    def traces(self, code):
+        return bool(self._session.table.lines(code))
+
+    def breakpoints_only(self, frame):
+        code = frame.f_code
+        lines = self._session.table.lines(code)
+        if not lines:
+            return None
+        known = self._closures.get(id(code))
+        if known is None:
+            known = self._closures[id(code)] = self._closure(lines)
+        return known
+
+    def _closure(self, lines):
+        hit = self._hit
+
+        def local(frame, event, arg):
+            if event == "line" and frame.f_lineno in lines:
+                return hit(frame)
+            return local
+
+        return local
+
+    def _hit(self, frame):
+        debugger = self._session.debugger()
+        if not debugger.busy and debugger.break_here(frame):
+            debugger.why = "breakpoint"
+            debugger.user_line(frame)
+        return frame.f_trace
+
+    def rearm(self):
+        self._make()
+        mine = threading.get_ident()
+        for ident, frame in sys._current_frames().items():
+            if ident != mine:
+                for each in program_frames(frame):
+                    self._set(each)
+
+    def _set(self, frame):
+        """Breakpoints only, in a frame that already runs."""
+        wanted = self.breakpoints_only(frame) if self._session.table else None
+        if wanted is not None:
+            frame.f_trace = wanted
+        elif frame.f_trace is not None:
+            # Left in place it would freeze f_lineno when tracing is off (until 3.9).
+            del frame.f_trace
+
+    def pause(self, debugger):
+        sys.settrace(None)
+
+    def resume(self, debugger, frame):
+        # What has been current (`u`, then `n`) lies in the stack of the caller; ours are skipped.
+        stack = program_frames(sys._getframe(1))
+        if debugger.stepping:
+            guard = debugger.guard
+            for each in stack:
+                if guard is None or guard(each):
+                    each.f_trace = debugger.trace_dispatch
+                else:
+                    self._set(each)
+            sys.settrace(debugger.trace_dispatch)
+            return
+        for each in stack:
+            self._set(each)
+        sys.settrace(self._tracer if self._needed() else None)
+
+    def _needed(self):
+        return bool(self._session.table) or threading.current_thread() is not threading.main_thread()
+
+    def stop(self):
+        sys.settrace(None)
+
+    def abandon(self):
+        threading.settrace(None)
+        sys.settrace(None)
+        for frame in program_frames(sys._getframe(1)):
+            if frame.f_trace is not None:
+                del frame.f_trace
+
+
+class StockEngine(SettraceEngine):
+    """As pdb does it: each call in a file with breakpoints, and each of its lines. For comparison."""
+
+    name = "stock"
+
+    def _make(self):
+        self._tracer = self._call
+
+    def _call(self, frame, event, arg):
+        return self._session.debugger().trace_dispatch(frame, event, arg)
+
+    def traces(self, code):
+        return self._session.table.wanted[code.co_filename] is not None
+
+    def breakpoints_only(self, frame):
+        return self._lines if self.traces(frame.f_code) else None
+
+    def _lines(self, frame, event, arg):
+        if event == "line":
+            return self._hit(frame)
+        return self._lines

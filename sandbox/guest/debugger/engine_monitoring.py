@@ -1,0 +1,199 @@
+"""sys.monitoring (3.12+): code without breakpoints runs at full speed. Steps are made with sys.settrace."""
+
+from __future__ import annotations
+
+import bdb
+import sys
+import threading
+
+from .debugger import Debugger
+from .frames import program_frames
+
+_EACH_START = sys.version_info >= (3, 13)
+
+
+class MonitoringEngine:
+    """Line events only in code objects with breakpoints; a trace function only while a thread steps."""
+
+    name = "monitoring"
+
+    def __init__(self, session):
+        self._session = session
+        self._api = sys.monitoring
+        self._tool = next((tool for tool in (0, 3, 4, 5) if self._api.get_tool(tool) is None), None)
+        self._armed = {}  # id(code) -> (code, lines)
+        self._foreign = {}  # thread -> trace function of the program (coverage), while we step
+        self._started = False
+
+    def works(self):
+        """Is there a free tool, and do line events arrive for a function, a generator, and a one-line function?"""
+        if self._tool is None:
+            return False
+        return _self_test(self._api, self._tool)
+
+    def start(self):
+        api, tool = self._api, self._tool
+        api.use_tool_id(tool, "debugger")
+        events = api.events
+        self._started = True
+        for event in (events.PY_START, events.PY_RESUME):
+            api.register_callback(tool, event, self._on_start)
+        api.register_callback(tool, events.PY_THROW, self._on_throw)
+        self.rearm()
+
+    def rearm(self):
+        if not self._started:
+            return
+        api, tool, events = self._api, self._tool, self._api.events
+        for code, _ in self._armed.values():
+            api.set_local_events(tool, code, 0)
+        self._armed = {}
+        self._make()
+        if not self._session.table:
+            api.set_events(tool, 0)
+            return
+        api.register_callback(tool, events.LINE, self._on_line)
+        api.set_events(tool, events.PY_START | events.PY_RESUME | events.PY_THROW)
+        for frame in sys._current_frames().values():
+            for each in program_frames(frame):
+                self._arm(each.f_code)
+        api.restart_events()
+
+    def _make(self):
+        """The line callback, as a closure: it runs at each hit of a condition that does not hold."""
+        armed, disable, session = self._armed, self._api.DISABLE, self._session
+        numbers, getframe = bdb.Breakpoint.bpbynumber, sys._getframe
+
+        def on_line(code, line):
+            entry = armed.get(id(code))
+            if entry is None or line not in entry[1]:
+                return disable
+            points, test = entry[1][line]
+            frame = getframe(1)
+            if test is not None and numbers[points[0].number] is points[0]:
+                # One breakpoint with a condition: the usual case in a hot loop.
+                point = points[0]
+                if point.enabled and not point.ignore:
+                    try:
+                        if not eval(test, frame.f_globals, frame.f_locals):
+                            point.hits += 1
+                            return None
+                    except BaseException:  # code of the user; `effective` asks again, and says what is wrong
+                        pass
+            self._hit(frame)
+
+        self._on_line = on_line
+
+    def _hit(self, frame):
+        debugger = self._session.debugger()
+        if debugger.busy or debugger.nested:
+            return
+        handled, debugger.handled = debugger.handled, None
+        if handled == (id(frame), frame.f_lasti):
+            return  # the stop before this event was made by the trace function, at this very instruction
+        if debugger.stepping and frame.f_trace is not None:
+            return  # the trace function gets this line too
+        if debugger.break_here(frame):
+            debugger.why = "breakpoint"
+            debugger.user_line(frame)
+
+    def _arm(self, code):
+        lines = self._session.table.lines(code)
+        if not lines:
+            return None
+        if id(code) not in self._armed:
+            table = self._session.table
+            self._armed[id(code)] = (code, {line: (points, _test(points, table)) for line, points in lines.items()})
+            self._api.set_local_events(self._tool, code, self._api.events.LINE)
+        return lines
+
+    def _on_start(self, code, offset):
+        lines = self._arm(code)
+        if lines and _EACH_START and code.co_firstlineno in lines:
+            # From 3.13 on a one-line function has no line event once this one is off (CPython issue 155992).
+            return None
+        return self._api.DISABLE
+
+    def _on_throw(self, code, offset, exc):
+        self._arm(code)
+
+    # -- steps
+
+    def traces(self, code):
+        return False
+
+    def breakpoints_only(self, frame):
+        return None
+
+    def pause(self, debugger):
+        self._remember()
+        sys.settrace(None)
+
+    def _remember(self):
+        tracer = sys.gettrace()
+        if tracer is not None and not _is_ours(tracer):
+            self._foreign[threading.get_ident()] = tracer
+
+    def resume(self, debugger, frame):
+        if debugger.stepping:
+            self._remember()
+            guard = debugger.guard
+            for each in program_frames(sys._getframe(1)):
+                if guard is None or guard(each):
+                    each.f_trace = debugger.trace_dispatch
+            sys.settrace(debugger.trace_dispatch)
+            return
+        tracer = sys.gettrace()
+        foreign = self._foreign.pop(threading.get_ident(), None)
+        if foreign is None and (tracer is None or not _is_ours(tracer)):
+            return
+        for each in program_frames(sys._getframe(1)):
+            if each.f_trace is not None:
+                del each.f_trace
+        sys.settrace(foreign)
+
+    def stop(self):
+        if sys.gettrace() is not None and _is_ours(sys.gettrace()):
+            sys.settrace(self._foreign.pop(threading.get_ident(), None))
+
+    def abandon(self):
+        self._session.main_debugger.stepping = False
+        if self._started:
+            self._api.set_events(self._tool, 0)
+            self._api.free_tool_id(self._tool)
+            self._started = False
+        if sys.gettrace() is not None and _is_ours(sys.gettrace()):
+            sys.settrace(None)
+
+
+def _test(points, table):
+    if len(points) != 1 or not points[0].cond or points[0].temporary:
+        return None
+    try:
+        return table.condition(points[0].cond)
+    except SyntaxError:
+        return None
+
+
+def _is_ours(tracer):
+    return isinstance(getattr(tracer, "__self__", None), Debugger)
+
+
+def _self_test(api, tool):
+    code = compile("def one(): return 1\ndef two():\n    yield 1\n    yield 2\n", "<test>", "exec")
+    scope, seen = {}, []
+    exec(code, scope)
+    one, two = scope["one"].__code__, scope["two"].__code__
+    api.use_tool_id(tool, "debugger")
+    try:
+        api.register_callback(tool, api.events.LINE, lambda code, line: seen.append(line))
+        for each in (one, two):
+            api.set_local_events(tool, each, api.events.LINE)
+        scope["one"]()
+        list(scope["two"]())
+    finally:
+        for each in (one, two):
+            api.set_local_events(tool, each, 0)
+        api.register_callback(tool, api.events.LINE, None)
+        api.free_tool_id(tool)
+    return [line for line in seen if line > 2] == [3, 4]

@@ -1,0 +1,62 @@
+"""`breakpoint()`, `pdb.set_trace()` and the like in the program lead to our session."""
+
+from __future__ import annotations
+
+import bdb
+import os
+import pdb
+import sys
+import threading
+
+
+def install(session):
+    """Take over the ways in. The modules stay what they are for a program that has its own use for them."""
+    stock_init = pdb.Pdb.__init__
+    stock_hook = sys.breakpointhook
+
+    def set_trace(*args, **kwargs):
+        """Enter the debugger at the calling stack frame."""
+        header = kwargs.get("header")
+        if header is not None:
+            session.reply.write("%s\n" % header)
+        session.set_trace(sys._getframe(1))
+
+    def breakpointhook(*args, **kwargs):
+        if not session.channel.open:
+            return None
+        if os.environ.get("PYTHONBREAKPOINT") in ("0",):
+            return None
+        session.set_trace(sys._getframe(1))
+        return None
+
+    def post_mortem(t=None):
+        """Enter post-mortem debugging of the given traceback, or of the exception being handled."""
+        exc = t if isinstance(t, BaseException) else None
+        if exc is None and t is None:
+            exc = sys.exc_info()[1]
+        if exc is None and t is None:
+            raise ValueError("A valid traceback must be passed if no exception is being handled")
+        if exc is not None:
+            session.post_mortem(exc)
+        else:
+            session.post_mortem(BaseException().with_traceback(t))
+
+    def init(self, completekey="tab", stdin=None, stdout=None, *args, **kwargs):
+        # An instance of the program that names no streams would read the program's stdin.
+        if stdin is None and stdout is None and session.channel.open:
+            stdin, stdout = session.commands, session.reply
+        stock_init(self, completekey, stdin, stdout, *args, **kwargs)
+
+    init.__doc__ = stock_init.__doc__
+    pdb.Pdb.__init__ = init
+    pdb.set_trace = set_trace
+    pdb.post_mortem = post_mortem
+    sys.breakpointhook = breakpointhook
+    session.set_trace_function = set_trace
+    session.stock_hook = stock_hook
+
+
+def forking(session):
+    """Before a fork."""
+    if threading.current_thread() is not None and session.channel.open and bdb.Breakpoint.bpbynumber[1:]:
+        session.tell("The program forks: its children run undisturbed, breakpoints are not hit in them.")

@@ -1,0 +1,35 @@
+"""A limit of time for code that is run unasked."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+
+class Overtime(BaseException):
+    """It took too long. Not an Exception, so that `except Exception` in that code does not swallow it."""
+
+
+def limited(call, seconds):
+    """`call()`, ended by Overtime when it takes longer than `seconds` in Python code.
+
+    Raises Overtime, and what `call` raises. One C function that takes long is not ended.
+    """
+    deadline = time.perf_counter() + seconds
+
+    def trace(frame, event, arg):
+        if time.perf_counter() > deadline:
+            raise Overtime()
+        return trace
+
+    # call_tracing: trace functions work inside a trace function only by this.
+    return sys.call_tracing(_run, (call, trace))
+
+
+def _run(call, trace):
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        return call()
+    finally:
+        sys.settrace(before)

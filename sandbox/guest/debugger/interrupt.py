@@ -1,0 +1,84 @@
+"""Breaking into a running program, and sections that must not be broken into."""
+
+from __future__ import annotations
+
+import faulthandler
+import signal
+import sys
+import threading
+
+from .frames import ours
+def numbers():
+    """(interrupt, dump): the two private signals."""
+    if hasattr(signal, "SIGRTMIN"):
+        return signal.SIGRTMIN + 6, signal.SIGRTMIN + 7
+    return signal.SIGUSR2, None
+
+
+class Gate:
+    """`with gate:` holds an interrupt back until the section ends. Signals run in the main thread: others pass."""
+
+    def __init__(self):
+        self._main = threading.main_thread().ident
+        self._depth = 0
+        self.pending = False
+        self.deliver = None
+
+    def __enter__(self):
+        if threading.get_ident() == self._main:
+            self._depth += 1
+
+    def __exit__(self, *exc_info):
+        if threading.get_ident() == self._main:
+            self._depth -= 1
+            if self.pending and not self._depth and self.deliver is not None:
+                self.pending = False
+                self.deliver(sys._getframe(1))
+
+    @property
+    def shut(self):
+        return self._depth > 0
+
+
+class Interrupts:
+    """Installs the handlers and decides what an interrupt means now."""
+
+    def __init__(self, session):
+        self._session = session
+        session.gate.deliver = self._arrived
+
+    def install(self, dump_fd):
+        interrupt, dump = numbers()
+        signal.signal(interrupt, lambda number, frame: self._arrived(frame))
+        self._dump_fd = dump_fd
+        self.enable_dump()
+        if dump_fd is not None and dump is not None:
+            faulthandler.register(dump, file=dump_fd, all_threads=True, chain=False)
+
+    def enable_dump(self):
+        """Tell the stacks of a crash to the supervisor (again, when the program has taken that over)."""
+        if self._dump_fd is not None:
+            faulthandler.enable(file=self._dump_fd, all_threads=True)
+
+    def _arrived(self, frame):
+        session = self._session
+        if session.gate.shut:
+            session.gate.pending = True
+            return
+        if not session.channel.open or session.waiting:
+            return
+        evaluating = session.evaluating
+        if evaluating is not None:
+            self._stop_evaluation(evaluating)
+            return
+        while frame is not None and ours(frame):
+            frame = frame.f_back
+        if frame is not None:
+            session.break_in(frame)
+
+    def _stop_evaluation(self, thread):
+        if thread == threading.get_ident():
+            raise KeyboardInterrupt
+        import ctypes
+
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))

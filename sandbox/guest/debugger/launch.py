@@ -1,0 +1,39 @@
+"""Start a program under the debugger: `python launch.py CHANNEL_FD [DUMP_FD]`.
+
+The program must see nothing of this: not on `sys.path`, not in `__main__`, not as a module in place of its own.
+"""
+
+import os
+import sys
+
+
+def _start():
+    here = os.path.dirname(os.path.realpath(__file__))
+    guest = os.path.dirname(here)
+    numbers = [int(number) for number in sys.argv[1:3]]
+    # `python -I` and `-P` put no script folder there.
+    if sys.path and os.path.realpath(sys.path[0]) == here:
+        del sys.path[0]
+    path, loaded, write = sys.path[:], set(sys.modules), sys.dont_write_bytecode
+    library = os.path.dirname(os.path.realpath(os.__file__))
+    # Only the standard library, so that a `json.py` on PYTHONPATH is not taken for it.
+    sys.path[:] = [entry for entry in path if entry and _within(os.path.realpath(entry), library)] or path
+    sys.dont_write_bytecode = False  # ours is worth it: each start would compile it again
+    try:
+        package = type(sys)("_pdbox")
+        package.__path__ = [guest]
+        sys.modules["_pdbox"] = package
+        from _pdbox.debugger import main
+    finally:
+        sys.dont_write_bytecode = write
+        sys.path[:] = path
+    return main.prepare(numbers, loaded)
+
+
+def _within(entry, library):
+    rest = entry[len(library) :]
+    return (entry == library or entry.startswith(library + os.sep)) and "-packages" not in rest
+
+
+# The program gets this module as its `__main__`: nothing may stand below this line but the call.
+_start()(sys.modules["__main__"].__dict__)

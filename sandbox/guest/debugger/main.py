@@ -1,0 +1,101 @@
+"""Sets the debugger up, becomes invisible, and runs the program."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# All at once: a module that is imported later would be looked for where the program imports from.
+from . import arrays, engine, entries, inspecting, stdin, targets, test_hooks
+from .channel import Channel, Closed, lift
+from .interrupt import Gate, Interrupts
+from .session import Session
+
+
+def prepare(numbers, loaded):
+    """Connect to the supervisor and wait for `launch`. Returns the function that runs the program in a namespace."""
+    gate = Gate()
+    session = Session(Channel(numbers[0], gate), gate)
+    interrupts = Interrupts(session)
+    try:
+        message = session.channel.receive()
+    except Closed:
+        sys.exit(1)
+    dump_fd = None
+    if len(numbers) > 1:
+        dump_fd = lift(numbers[1])
+    session.configure(message)
+    options = message.get("options") or {}
+    session.engine = engine.choose(options.get("engine"), session)
+
+    def start(scope):
+        target = message["target"]
+        _orig_argv(target)
+        targets.place(target)
+        unload(loaded)
+        entries.install(session)
+        test_hooks.install(session)
+        stdin.watch(session.input_wanted)
+        os.register_at_fork(before=lambda: entries.forking(session), after_in_child=session.forked)
+        session.main_debugger.busy = True  # until the program itself runs
+        session.engine.start()
+        interrupts.install(dump_fd)
+        session.dump_again = interrupts.enable_dump
+        _line_buffered()
+        try:
+            code = targets.load(target, scope)
+        except (targets.NotStarted, SyntaxError, ValueError, OverflowError) as exc:
+            sys.exit(targets.not_started(session, exc))
+        session.main_debugger.busy = False
+        exit_code = targets.run(session, code, scope, bool(options.get("stop_on_entry")))
+        if exit_code:
+            sys.exit(exit_code)
+
+    return start
+
+
+def _orig_argv(target):
+    # Reloaders start the program again with it.
+    argv = getattr(sys, "orig_argv", None)
+    if argv is not None:
+        ours = next((i for i, word in enumerate(argv) if word.endswith("launch.py")), len(argv))
+        argv[ours:] = targets.describe(target)
+
+
+def _line_buffered():
+    """What the program prints arrives when it prints it, not at its end."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(line_buffering=True)
+
+
+def unload(loaded):
+    """Drop the modules we have imported that would hide modules of the program with the same names."""
+    library = os.path.dirname(os.path.realpath(os.__file__))
+    before = []
+    for entry in sys.path:
+        if os.path.realpath(entry or os.getcwd()) == library:
+            break
+        before.append(entry or os.getcwd())
+    theirs = set()
+    for folder in before:
+        theirs |= _modules_in(folder)
+    for name in list(sys.modules):
+        if name not in loaded and name.partition(".")[0] in theirs and not name.startswith("_pdbox"):
+            del sys.modules[name]
+
+
+def _modules_in(folder):
+    found = set()
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return found  # not there, or a zip file
+    for name in names:
+        stem, dot, extension = name.partition(".")
+        if extension == "py" or extension.endswith("so") or os.path.isfile(os.path.join(folder, name, "__init__.py")):
+            found.add(stem)
+    return found
+
+
+__all__ = ["arrays", "inspecting", "prepare"]

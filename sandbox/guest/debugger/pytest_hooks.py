@@ -1,0 +1,168 @@
+"""A pytest plug-in: stops where a test fails, and keeps pytest's own ways out of the debugger's way."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pdb
+import sys
+
+__tracebackhide__ = True
+
+
+def hook(session, module):
+    """Have pytest's next (outermost) run take our plug-in."""
+    prepare = module._prepareconfig
+    runs = []
+
+    def with_plugin(args=None, plugins=None, **kwargs):
+        if runs:  # a run inside the run: pytest's own tests, whose failures are expected
+            return prepare(args, plugins, **kwargs)
+        runs.append(True)
+        args = _arguments(session, list(sys.argv[1:]) if args is None else args)
+        return prepare(args, list(plugins or ()) + [Plugin(session, _marks())], **kwargs)
+
+    module._prepareconfig = with_plugin
+
+
+def _marks():
+    import pytest
+
+    return getattr(pytest, "hookimpl")
+
+
+def _arguments(session, args):
+    if isinstance(args, (str, os.PathLike)) or session.engine.name == "monitoring":
+        return args  # with sys.monitoring coverage's trace function and we don't meet
+    plain = not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD") and "no:cov" not in " ".join(map(str, args))
+    measures = "--cov" in " ".join(map(str, args)) + os.environ.get("PYTEST_ADDOPTS", "") + _ini_text()
+    if plain and measures and importlib.util.find_spec("pytest_cov") is not None:
+        session.notice("pytest-cov is off (--no-cov): on this Python its tracing would hide the breakpoints.")
+        return list(args) + ["--no-cov"]
+    return args
+
+
+def _ini_text():
+    found = []
+    for name in ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"):
+        try:
+            with open(name, encoding="utf-8", errors="replace") as file:
+                found.append(file.read(1 << 18))
+        except OSError:
+            pass
+    return "".join(found)
+
+
+def Plugin(session, hookimpl):
+    """The plug-in as an object; a class of its own for each run, as pytest's marks need pytest."""
+
+    class PdboxPlugin:
+        """Registered under its own name; `-p no:` can't reach it."""
+
+        _config = None
+
+        @hookimpl(tryfirst=True)
+        def pytest_cmdline_main(self, config):
+            self._config = config
+            if session.just_my_code is None:
+                session.just_my_code = True
+            option = config.option
+            if getattr(option, "usepdb", False):
+                option.usepdb = False
+                session.notice("pytest's --pdb is off: failing tests stop here anyway.")
+            if getattr(option, "dist", "no") != "no" or getattr(option, "tx", None):
+                option.dist, option.tx, option.numprocesses = "no", [], 0
+                if hasattr(option, "looponfail"):
+                    option.looponfail = False
+                session.notice("pytest-xdist is off (-n 0): in its workers no breakpoint is hit.")
+
+        @hookimpl(trylast=True)
+        def pytest_configure(self, config):
+            self._config = config
+            # pytest has put its own in place by now.
+            pdb.set_trace = session.set_trace_function
+            session.dump_again()
+            session.around_stop.append((self._enter, self._leave))
+
+        @hookimpl(tryfirst=True)
+        def pytest_unconfigure(self, config):
+            session.around_stop[:] = []
+
+        def _enter(self, debugger):
+            _show_captured(self._config)
+            self._config.hook.pytest_enter_pdb(config=self._config, pdb=debugger)
+
+        def _leave(self, debugger):
+            self._config.hook.pytest_leave_pdb(config=self._config, pdb=debugger)
+
+        @hookimpl(tryfirst=True)
+        def pytest_runtest_logstart(self, nodeid, location):
+            session.test = nodeid
+
+        @hookimpl(trylast=True)
+        def pytest_runtest_logfinish(self, nodeid, location):
+            session.test = None
+
+        @hookimpl(tryfirst=True)
+        def pytest_exception_interact(self, node, call, report):
+            exc = getattr(call.excinfo, "value", None)
+            # A doctest wraps what went wrong in it.
+            inner = getattr(exc, "exc_info", None)
+            if isinstance(inner, tuple) and len(inner) == 3 and isinstance(inner[1], BaseException):
+                exc = inner[1]
+            if exc is not None and exc.__traceback__ is not None:
+                before, session.test = session.test, session.test or getattr(node, "nodeid", None)
+                session.post_mortem(exc)
+                session.test = before
+
+    return PdboxPlugin()
+
+
+def _show_captured(config):
+    """Write what pytest has captured so far, and keeps, to the program's real output, where it would be without capture."""
+    manager = config.pluginmanager.getplugin("capturemanager")
+    capture = getattr(manager, "_global_capturing", None)
+    for name in ("out", "err"):
+        stream = getattr(capture, name, None)
+        if stream is not None:
+            _tee(stream)
+
+
+def _tee(stream):
+    kept = getattr(stream, "tmpfile", None)
+    target = getattr(stream, "targetfd_save", None)
+    if kept is None or getattr(stream, "_state", "started") not in ("started", "initialized"):
+        return
+    if target is None:  # --capture=sys
+        target = 1 if getattr(stream, "name", "") == "stdout" else 2
+        data = kept.getvalue().encode("utf-8", "replace") if hasattr(kept, "getvalue") else b""
+    else:
+        data = _content(kept)
+    shown = getattr(stream, "_pdbox_shown", None)
+    if shown is None:
+        stream.snap = _forgetting(stream, stream.snap)
+        shown = 0
+    new = data[shown:]
+    stream._pdbox_shown = len(data)
+    while new:
+        new = new[os.write(target, new) :]
+
+
+def _forgetting(stream, snap):
+    """`snap`, with which pytest takes what was captured; then none of it is shown yet."""
+
+    def take():
+        stream._pdbox_shown = 0
+        return snap()
+
+    return take
+
+
+def _content(kept):
+    kept.flush()
+    raw = getattr(kept, "buffer", kept)
+    place = raw.tell()
+    raw.seek(0)
+    data = raw.read()
+    raw.seek(place)
+    return data

@@ -1,0 +1,163 @@
+"""What a stop looks like as data."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import threading
+
+from . import values
+
+AROUND = 2  # lines of source above and below the current one
+_MAX_CHAIN = 16
+
+
+class Report:
+    """Describes stops. One per session; remembers what was said, so that a prompt in the same stop says only what is new."""
+
+    def __init__(self, session):
+        self._session = session
+        self._fresh = False
+        self._shown = None
+        self._why = None
+        self._memory = values.Memory()
+        self._loaded = {}  # file -> stamp when it was first seen
+        self._stale = []
+
+    def begin(self, debugger, frame):
+        """A new stop has come."""
+        self._fresh = True
+        self._memory.quiet = frame is None
+        self._why = debugger.why
+
+    def at_prompt(self, debugger):
+        """The keys of a prompt: all when the program ran since the last one, or another frame was chosen."""
+        frame = debugger.curframe
+        if not hasattr(debugger, "session") and frame is not None:
+            # A pdb.Pdb of the program's own, on our channel: it stops without telling us.
+            place = (id(debugger), id(frame), frame.f_lasti)
+            if self._shown is None or self._shown[:1] != (id(debugger),):
+                self._fresh, self._why = True, "set_trace"
+            shown = place
+        else:
+            shown = (None, id(frame), frame.f_lineno if frame is not None else 0)
+        answer = {"stopped": self._fresh}
+        if self._fresh or shown != self._shown:
+            answer.update(self._place(debugger))
+            if self._fresh:
+                answer.update(self._news(debugger))
+        self._shown, self._fresh = shown, False
+        return answer
+
+    def state(self, debugger):
+        """Everything about the current stop."""
+        answer = self._place(debugger)
+        answer.update(self._news(debugger, peek=True))
+        return answer
+
+    def _place(self, debugger):
+        frame = debugger.curframe
+        if frame is None:
+            return {"frame": None, "project_frame": None, "source": None}
+        line = _line(debugger, frame)
+        here = self._frame(frame, line)
+        inside = self._session.project.contains(frame)
+        return {
+            "frame": here,
+            "project_frame": None if inside else self._project_frame(debugger),
+            "source": self._source(frame, line),
+        }
+
+    def _project_frame(self, debugger):
+        for frame, line in reversed(debugger.stack[: debugger.curindex + 1]):
+            if self._session.project.contains(frame):
+                return self._frame(frame, line)
+        return None
+
+    def _frame(self, frame, line):
+        return {"path": self._session.relative(_file(frame)), "line": line or 0, "function": frame.f_code.co_name}
+
+    def _source(self, frame, line):
+        name = frame.f_code.co_filename
+        lines = linecache.getlines(name, frame.f_globals)
+        if not lines or not line:
+            return None
+        start = max(1, line - AROUND)
+        shown = [text.rstrip("\r\n")[:500] for text in lines[start - 1 : line + AROUND]]
+        return {"start": start, "lines": shown, "current": line}
+
+    def _news(self, debugger, peek=False):
+        frame = debugger.curframe
+        thread = threading.current_thread()
+        raised = getattr(debugger, "raised", None)
+        returned = getattr(debugger, "returned", None)
+        return {
+            "reason": self._why,
+            "breakpoint": getattr(debugger, "hit", None),
+            "thread": {
+                "id": thread.ident or 0,
+                "name": thread.name,
+                "main": thread is threading.main_thread(),
+            },
+            "changed": self._memory.changes(frame) if frame is not None and not peek else [],
+            "exception": exception(raised) if raised is not None else None,
+            "return_value": values.show(returned[0]) if returned is not None else None,
+            "test": self._session.test,
+            "stale": self._stale_files(),
+        }
+
+    def _stale_files(self):
+        """Files of the repository that are not on disk as they were when the program loaded them."""
+        session = self._session
+        for module in list(sys.modules.values()):
+            path = getattr(module, "__file__", None) if type(module) is type(os) else None
+            if isinstance(path, str) and path not in self._loaded:
+                self._loaded[path] = _stamp(path) if session.project.has(path) else None
+        found = []
+        for path, stamp in self._loaded.items():
+            if stamp is not None and _stamp(path) != stamp:
+                found.append(session.relative(path))
+        return sorted(found)
+
+
+def _stamp(path):
+    try:
+        status = os.stat(path)
+    except OSError:
+        return (0, 0)
+    return status.st_mtime_ns, status.st_size
+
+
+def _file(frame):
+    name = frame.f_code.co_filename
+    return name if name[:1] == "<" else os.path.abspath(name)
+
+
+def _line(debugger, frame):
+    stack = debugger.stack
+    if stack and stack[debugger.curindex][0] is frame:
+        return stack[debugger.curindex][1]
+    return frame.f_lineno
+
+
+def exception(exc):
+    """An exception with the ones behind it."""
+    chain, seen, current = [], {id(exc)}, exc
+    while len(chain) < _MAX_CHAIN:
+        relation = "cause"
+        following = current.__cause__
+        if following is None and not current.__suppress_context__:
+            relation, following = "context", current.__context__
+        if following is None or id(following) in seen:
+            break
+        seen.add(id(following))
+        chain.append({"type": _name(following), "message": values.text_of(following), "relation": relation})
+        current = following
+    return {"type": _name(exc), "message": values.text_of(exc), "chain": chain}
+
+
+def _name(exc):
+    kind = type(exc)
+    module = kind.__module__
+    return kind.__qualname__ if module in ("builtins", "__main__") else "%s.%s" % (module, kind.__qualname__)

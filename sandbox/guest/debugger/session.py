@@ -1,0 +1,319 @@
+"""What all threads of the debugged program share: channel, breakpoints, engine, and the prompt."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+from . import inspecting, project, report, values
+from .breakpoints import Table, relative
+from .channel import Closed, Commands, Reply
+from .debugger import Debugger
+from .frames import ours
+from .locations import Resolver
+from .turn import Turn
+
+
+class Session:
+    """One debugged program. `start` has the engine running; `stopped` is every stop there is."""
+
+    def __init__(self, channel, gate):
+        self.channel = channel
+        self.gate = gate
+        self.reply = Reply()
+        self.commands = Commands(self)
+        self.turn = Turn(gate)
+        self.waiting = False  # for the supervisor, at a prompt
+        self.evaluating = None  # id of the thread that runs a command
+        self.test = None
+        self.around_stop = []  # (enter, leave) of a test runner
+        self.hold_notices = []
+        self.ended = False
+        self._local = threading.local()
+        self._lines = []
+        self._not_run = []
+        self._request = None
+        self._told = set()
+
+    def configure(self, message):
+        """Take the options of `launch`."""
+        options = message.get("options") or {}
+        self.workdir = os.path.realpath(message.get("workdir") or os.getcwd())
+        self.project = project.Project(self.workdir)
+        self.resolver = Resolver(self.workdir)
+        self.table = Table(self.workdir)
+        self.just_my_code = options.get("just_my_code")  # None: where a test runner is at work
+        self.post_mortems = options.get("post_mortem", True)
+        self.report = report.Report(self)
+        self.main_debugger = Debugger(self)
+        self._local.debugger = self.main_debugger
+        self.table.restore(self.main_debugger, message.get("breakpoints") or [])
+        if message.get("next_breakpoint"):
+            self.table.reserve(message["next_breakpoint"])
+        self.table.changes(self.main_debugger)
+        self.table.refresh()
+
+    def debugger(self):
+        """The debugger of this thread."""
+        found = getattr(self._local, "debugger", None)
+        if found is None:
+            found = self._local.debugger = Debugger(self, self.main_debugger)
+            frame = sys._getframe()
+            while frame.f_back is not None:
+                frame = frame.f_back
+            found.botframe = frame
+            found._set_stopinfo(frame, None, -1)
+        return found
+
+    def relative(self, path):
+        return relative(path, self.workdir)
+
+    # -- notices and what else is sent at any time
+
+    def notice(self, text):
+        """Say something with the next prompt, once."""
+        if text not in self._told:
+            self._told.add(text)
+            self.hold_notices.append(text)
+
+    def tell(self, text):
+        """Say something at once, once."""
+        if text not in self._told:
+            self._told.add(text)
+            self.channel.send({"event": "notice", "text": text})
+
+    def input_wanted(self):
+        if not self.waiting and self.evaluating is None:
+            self.channel.send({"event": "input"})
+
+    # -- stops
+
+    def stopped(self, debugger, frame, show):
+        """A stop: `show` is pdb's own way to say so and to ask. Returns when the program is to go on."""
+        if debugger.busy or not self.channel.open:
+            return
+        debugger.busy = True
+        self.turn.take()
+        prompted = False
+        try:
+            debugger.prompted = False
+            # The frame is the debugger's while we ask; nothing of the stop before may show.
+            self.report.begin(debugger, frame)
+            if debugger.why in ("interrupt", "post_mortem"):
+                self._drop_lines()
+            show()
+            prompted = debugger.prompted
+        finally:
+            debugger.busy = False
+            self.evaluating = None
+            debugger.returned = debugger.raised = debugger.hit = None
+            self._leave(debugger, frame, prompted)
+
+    def _leave(self, debugger, frame, prompted):
+        if prompted:
+            self._enter_leave(1)
+        self.breakpoints_changed()
+        debugger.stepping = not debugger.free
+        debugger.guard = self._guard(frame) if debugger.stepping else None
+        if prompted:
+            self.channel.send({"event": "resumed"})
+        self.turn.leave(debugger.stepping)
+        self.engine.resume(debugger, frame)
+
+    def _guard(self, frame):
+        if not self.just_my_code or frame is None or not self.project.contains(frame):
+            return None
+        return self.project.contains
+
+    def outside(self, debugger, frame, why, show=None):
+        """A stop that no trace event made: `breakpoint()`, an interrupt, a post mortem."""
+        if debugger.busy or not self.channel.open:
+            return
+        self.engine.pause(debugger)
+        if debugger.botframe is None:
+            debugger.botframe = self.bottom(frame)
+        debugger.why = why
+        debugger._set_stopinfo(debugger.botframe, None, -1)
+        self.stopped(debugger, frame, show or (lambda: debugger.interaction(frame, None)))
+
+    @staticmethod
+    def bottom(frame):
+        """The frame below which nothing is the program's."""
+        while frame is not None and frame.f_back is not None and not ours(frame.f_back):
+            frame = frame.f_back
+        return frame.f_back if frame is not None and frame.f_back is not None else frame
+
+    def set_trace(self, frame):
+        self.outside(self.debugger(), frame, "set_trace")
+
+    def break_in(self, frame):
+        self.outside(self.debugger(), frame, "interrupt")
+
+    _mourned = None
+
+    def post_mortem(self, exc, why="post_mortem"):
+        """Ask at the innermost repository frame of an exception. Returns when the program is to go on."""
+        traceback = exc.__traceback__
+        while traceback is not None and ours(traceback.tb_frame):
+            traceback = traceback.tb_next
+        if not self.post_mortems or traceback is None or self._mourned == id(exc):
+            return
+        self._mourned = id(exc)
+        debugger = self.debugger()
+        debugger.raised = exc
+        with_chain = sys.version_info >= (3, 13) and traceback is exc.__traceback__
+        self.outside(debugger, None, why, lambda: debugger.interaction(None, exc if with_chain else traceback))
+
+    def innermost(self, frames):
+        """Index of the innermost frame of the repository, or None."""
+        for index in range(len(frames) - 1, -1, -1):
+            if self.project.contains(frames[index]):
+                return index
+        return None
+
+    def fold(self, stack):
+        """A stack without what a test runner has below the first frame of the repository."""
+        if not self.just_my_code:
+            return stack
+        for index, (frame, _) in enumerate(stack):
+            if self.project.contains(frame):
+                return stack[index:]
+        return stack
+
+    # -- the prompt
+
+    def next_line(self):
+        """A line for pdb; asks the supervisor when there is none left."""
+        caller = sys._getframe(2).f_locals.get("self")
+        debugger = caller if hasattr(caller, "curframe") else self.debugger()
+        self.evaluating = None
+        if not self._lines:
+            self._ask(debugger)
+        self.evaluating = threading.get_ident()
+        return self._lines.pop(0)
+
+    def _ask(self, debugger):
+        if getattr(debugger, "prompted", False) is False:
+            debugger.prompted = True
+            self._enter_leave(0)
+        _flush()
+        text, omitted, prompt = self.reply.take()
+        event = {"event": "prompt", "id": self._request, "text": text, "omitted": omitted, "prompt": prompt}
+        event["not_run"], self._not_run = self._not_run, []
+        event.update(self.report.at_prompt(debugger))
+        table = self.table.changes(self.main_debugger)
+        if table is not None:
+            event["breakpoints"] = table
+        if self.table.failed:
+            self.hold_notices.append(self.table.failed)
+            self.table.failed = None
+        event["notices"], self.hold_notices = self.hold_notices, []
+        self._request = None
+        self.waiting = True
+        self.channel.send(event)
+        try:
+            self._serve(debugger)
+        finally:
+            self.waiting = False
+
+    def _serve(self, debugger):
+        while not self._lines:
+            try:
+                message = self.channel.receive()
+            except Closed:
+                os._exit(1)  # without a supervisor there is nobody to ask
+            kind = message.get("op")
+            if kind == "command":
+                self._request = message.get("id")
+                self._lines = [str(line) for line in message.get("lines") or [""]]
+            else:
+                self._answer(kind, message, debugger)
+
+    def _answer(self, kind, message, debugger):
+        self.waiting, self.evaluating = False, threading.get_ident()
+        try:
+            answer = self._data(kind, message, debugger)
+        except BaseException as exc:  # the code of the user that was evaluated may raise anything
+            answer = {"error": "%s: %s" % (type(exc).__name__, values.text_of(exc))}
+        finally:
+            self.evaluating, self.waiting = None, True
+        answer.update({"event": "reply", "id": message.get("id")})
+        self.channel.send(answer)
+
+    def _data(self, kind, message, debugger):
+        if kind == "inspect":
+            return inspecting.inspect(debugger, message)
+        if kind == "set_breakpoints":
+            self.table.restore(self.main_debugger, message.get("breakpoints") or [])
+            self.breakpoints_changed()
+            self.table.changes(self.main_debugger)
+            return {"breakpoints": self.table.export(self.main_debugger)}
+        if kind == "state":
+            return self.report.state(debugger)
+        return {"error": "unknown request %r" % kind}
+
+    def _drop_lines(self):
+        self._not_run += self._lines
+        self._lines = []
+
+    def _enter_leave(self, which):
+        for pair in self.around_stop:
+            try:
+                pair[which](self.debugger())
+            except BaseException as exc:  # hooks of plug-ins of the program
+                self.notice("A plug-in failed at this stop: %s: %s" % (type(exc).__name__, values.text_of(exc)))
+
+    def breakpoints_changed(self):
+        """Tell the engine when the places to stop at are others than before."""
+        if self.table.refresh():
+            self.engine.rearm()
+
+    # -- ends
+
+    def finished(self, exit_code, exc):
+        """The main program is over; the interpreter goes on to its own end."""
+        self.ended = True
+        _flush()
+        text, _, _ = self.reply.take(prompt=False)
+        self._drop_lines()
+        raised = report.exception(exc) if exc is not None else None
+        event = {"event": "end", "exit_code": exit_code, "exception": raised, "reply_text": text, "id": self._request}
+        event["not_run"], self._not_run = self._not_run, []
+        event["notices"], self.hold_notices = self.hold_notices, []
+        table = self.table.changes(self.main_debugger)
+        if table is not None:
+            event["breakpoints"] = table
+        self.channel.send(event)
+
+    def quit(self):
+        self._last_word({"event": "quit"})
+
+    def restart(self, args):
+        self._last_word({"event": "restart", "args": args})
+
+    def _last_word(self, event):
+        # `q` means now: no `finally` of the program, no wait for its threads.
+        _flush()
+        self._drop_lines()
+        event["not_run"] = self._not_run
+        table = self.table.changes(self.main_debugger)
+        if table is not None:
+            event["breakpoints"] = table
+        event["reply_text"] = self.reply.take(prompt=False)[0]
+        event["id"] = self._request
+        self.channel.send(event)
+        os._exit(0)
+
+    def forked(self):
+        """In a forked child: nothing of us may act there."""
+        self.channel.abandon()
+        self.engine.abandon()
+
+
+def _flush():
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:  # a stream of the program, closed or of its own making
+            pass

@@ -1,0 +1,50 @@
+"""One thread at the prompt at a time."""
+
+from __future__ import annotations
+
+import threading
+
+PATIENCE_S = 1.0  # how long a step may run before another thread's breakpoint is answered first
+
+
+class Turn:
+    """Whose stop it is. A thread that steps comes first, so that its `n` is answered by its own next line."""
+
+    def __init__(self, gate):
+        self._gate = gate
+        self._changed = threading.Condition(threading.Lock())
+        self._owner = None
+        self._depth = 0
+        self._stepper = None
+
+    def take(self):
+        """Wait for the turn. A thread that has it may take it again."""
+        me = threading.get_ident()
+        with self._gate:
+            if self._owner == me:
+                self._depth += 1
+                return
+            with self._changed:
+                while self._owner is not None or self._stepper not in (None, me):
+                    if self._owner is not None:
+                        self._changed.wait()
+                    elif not self._changed.wait(PATIENCE_S) and self._owner is None:
+                        self._stepper = None  # it waits for us, or for something that takes its time
+                self._owner, self._depth = me, 1
+
+    def leave(self, stepping):
+        """Give the turn back; `stepping`: this thread stops again soon and wants it first."""
+        me = threading.get_ident()
+        with self._gate, self._changed:
+            self._depth -= 1
+            if self._depth:
+                return
+            self._owner = None
+            self._stepper = me if stepping else None
+            self._changed.notify_all()
+
+    def forget_stepper(self):
+        """The stepping thread has ended."""
+        with self._gate, self._changed:
+            self._stepper = None
+            self._changed.notify_all()

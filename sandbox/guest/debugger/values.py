@@ -1,0 +1,285 @@
+"""Values as text, within limits of time and size, without running the repository's code unasked."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from . import arrays
+from .guard import Overtime, limited
+
+LENGTH = 400  # characters of a value in a stop
+_ITEMS = 12
+_DEPTH = 3
+_NAMES = 64
+_CHILDREN = 20
+_REPR_S = 0.05
+
+def text_of(exc):
+    """str() of an exception, whatever its class does."""
+    try:
+        return limited(lambda: str(exc), _REPR_S)[:2000]
+    except BaseException as failed:  # code of the user
+        return "<str() failed: %s>" % type(failed).__name__
+
+
+def show(value, limit=LENGTH):
+    """A value in one line of at most `limit` characters."""
+    try:
+        text = _show(value, _DEPTH, limit)
+    except BaseException as failed:  # code of the user, or an object made to be hard to look at
+        text = "<%s object, repr failed: %s>" % (type(value).__name__, type(failed).__name__)
+    text = text.replace("\r", "\\r").replace("\n", "\\n")
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _show(value, depth, limit):
+    kind = type(value)
+    if kind in (str, bytes, bytearray):
+        return _string(value, limit)
+    if kind is int:
+        return _integer(value)
+    if value is None or value is True or value is False or kind in (float, complex) or value is Ellipsis:
+        return repr(value)
+    if kind in _BRACKETS:
+        return _sequence(value, kind, depth, limit)
+    if kind is dict:
+        return _mapping(value, depth, limit)
+    if isinstance(value, type):
+        return "<class %s.%s>" % (type.__getattribute__(value, "__module__"), type.__dict__["__qualname__"].__get__(value))
+    return _instance(value, kind, depth, limit)
+
+
+def _string(value, limit):
+    if len(value) <= limit:
+        return repr(value)
+    return "%r… (%d long)" % (value[: limit - 24], len(value))
+
+
+def _integer(value):
+    bits = value.bit_length()
+    return repr(value) if bits < 2000 else "<int of %d bits>" % bits
+
+
+_BRACKETS = {list: "[]", tuple: "()", set: "{}", frozenset: "{}"}
+
+
+def _sequence(value, kind, depth, limit):
+    size = len(value)
+    opening, closing = _BRACKETS[kind]
+    if depth <= 0 and size:
+        return "%s…%s" % (opening, closing)
+    parts, room = [], limit
+    for item in value:
+        if len(parts) >= _ITEMS or room <= 0:
+            parts.append("… %d items" % size)
+            break
+        parts.append(_show(item, depth - 1, min(room, 200)))
+        room -= len(parts[-1]) + 2
+    if kind is tuple and size == 1:
+        return "(%s,)" % parts[0]
+    if not size and kind in (set, frozenset):
+        return "%s()" % kind.__name__
+    text = opening + ", ".join(parts) + closing
+    return "frozenset(%s)" % text if kind is frozenset else text
+
+
+def _mapping(value, depth, limit):
+    size = len(value)
+    if depth <= 0 and size:
+        return "{…}"
+    parts, room = [], limit
+    for key in list(value)[:_ITEMS] if size < 10000 else _first(value):
+        if room <= 0:
+            break
+        parts.append("%s: %s" % (_show(key, depth - 1, 80), _show(dict.get(value, key), depth - 1, min(room, 200))))
+        room -= len(parts[-1]) + 2
+    if len(parts) < size:
+        parts.append("… %d items" % size)
+    return "{" + ", ".join(parts) + "}"
+
+
+def _first(value):
+    found = []
+    for key in value:
+        found.append(key)
+        if len(found) >= _ITEMS:
+            break
+    return found
+
+
+def _instance(value, kind, depth, limit):
+    summary = _array(value, kind)
+    if summary is not None:
+        return summary
+    written = getattr(kind, "__repr__", None)
+    if written is object.__repr__ or _is_theirs(written):
+        return _structure(value, kind, depth, limit)
+    return limited(lambda: repr(value), _REPR_S)
+
+
+def _is_theirs(method):
+    """A `__repr__` written in the repository: it may print, change things, or never end, so it runs only when asked to."""
+    code = getattr(method, "__code__", None)
+    if code is None or hasattr(method, "__wrapped__"):  # in C; or as `dataclass` makes it
+        return False
+    filename = code.co_filename
+    return "-packages" not in filename and not filename.startswith((_LIBRARY, "<"))
+
+
+_LIBRARY = os.path.dirname(os.__file__)
+
+
+def attributes(value):
+    """[(name, value)] of an instance: its dict and its slots; no property runs."""
+    kind, found = type(value), []
+    try:
+        own = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        own = None
+    if type(own) is dict:
+        found.extend((name, own[name]) for name in list(own)[:2000] if isinstance(name, str))
+    for base in kind.__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else tuple(slots):
+            member = base.__dict__.get(name)
+            if type(member).__name__ != "member_descriptor":
+                continue
+            try:
+                found.append((name, member.__get__(value, kind)))
+            except AttributeError:
+                pass  # not set
+    return found
+
+
+def _structure(value, kind, depth, limit):
+    name = kind.__qualname__
+    if depth <= 0:
+        return "<%s>" % name
+    parts, room = [], limit
+    found = attributes(value)
+    for key, item in found[:_ITEMS]:
+        if room <= 0:
+            break
+        parts.append("%s=%s" % (key, _show(item, depth - 1, min(room, 120))))
+        room -= len(parts[-1])
+    if len(parts) < len(found):
+        parts.append("…")
+    return "<%s%s%s>" % (name, " " if parts else "", ", ".join(parts))
+
+
+def _array(value, kind):
+    """Arrays, tables and tensors by shape, type and head, with the library the program has loaded; None for others."""
+    module = kind.__module__ if isinstance(kind.__module__, str) else ""
+    library = module.partition(".")[0]
+    if library not in ("numpy", "pandas", "torch") or library not in sys.modules:
+        return None
+    return limited(lambda: arrays.summary(value, kind, library), 0.2)
+
+
+# -- what changed
+
+
+class Memory:
+    """The locals of frames at their last stop, as fingerprints: no value of the program is kept alive."""
+
+    def __init__(self):
+        self._frames = {}
+        self.quiet = False
+
+    def changes(self, frame):
+        """[{name, kind, value, old}] since the last stop in this frame; at the first all are new."""
+        key = (id(frame), id(frame.f_code))
+        before = self._frames.pop(key, None) or {}
+        now, found = {}, []
+        deadline = time.perf_counter() + 0.3
+        for name, value in _locals(frame):
+            mark = _fingerprint(value)
+            old = before.get(name)
+            if old is not None and old[0] == mark:
+                now[name] = old
+                continue
+            text = show(value) if time.perf_counter() < deadline else "<%s>" % type(value).__name__
+            now[name] = (mark, text)
+            kind = "new" if old is None else "mutated" if old[0][:2] == mark[:2] and _mutable(value) else "changed"
+            found.append({"name": name, "kind": kind, "value": text, "old": old[1] if old else None})
+        for name in before:
+            if name not in now:
+                found.append({"name": name, "kind": "gone", "value": None, "old": before[name][1]})
+        self._frames[key] = now
+        while len(self._frames) > 64:
+            self._frames.pop(next(iter(self._frames)))
+        return found[:_NAMES]
+
+
+_PLAIN = (str, bytes, int, float, complex, bool, type(None), tuple, frozenset)
+
+
+def _mutable(value):
+    return type(value) not in _PLAIN
+
+
+def _locals(frame):
+    """The variables of a frame; of a module those that are no modules, functions, classes or dunders."""
+    scope = frame.f_locals
+    of_module = scope is frame.f_globals
+    names = list(scope)
+    found = []
+    for name in names:
+        # `@py_assert1` are pytest's, `.0` is a comprehension's iterator, `__return__` is pdb's.
+        if not isinstance(name, str) or name[:1] in "@." or (name[:2] == "__" and name[-2:] == "__"):
+            continue
+        if name == "__pdb_convenience_variables":
+            continue
+        try:
+            value = scope[name]
+        except KeyError:
+            continue
+        if of_module and type(value).__name__ in ("module", "function", "type", "builtin_function_or_method", "ABCMeta"):
+            continue
+        found.append((name, value))
+    return found[: 4 * _NAMES]
+
+
+def _fingerprint(value, depth=2):
+    kind = type(value)
+    if kind in (str, bytes):
+        return kind.__name__, id(value), hash(value)
+    if kind in (int, float, complex, bool, type(None)):
+        return kind.__name__, 0, value if value == value else "nan"
+    if depth and kind in (list, tuple, set, frozenset):
+        return kind.__name__, id(value), len(value), _some(value, depth)
+    if depth and kind is dict:
+        return kind.__name__, id(value), len(value), _some(list(value)[:_CHILDREN], depth), _some(_values(value), depth)
+    if depth and not isinstance(value, type):
+        try:
+            own = object.__getattribute__(value, "__dict__")
+        except Exception:  # no dict, or a class that hides it
+            own = None
+        if type(own) is dict:
+            return kind.__name__, id(value), len(own), _some(_values(own), depth)
+        if kind.__module__ == "collections" and hasattr(kind, "__len__"):
+            return kind.__name__, id(value), len(value)
+    return kind.__name__, id(value)
+
+
+def _values(value):
+    found = []
+    for key in value:
+        found.append(dict.get(value, key))
+        if len(found) >= _CHILDREN:
+            break
+    return found
+
+
+def _some(items, depth):
+    found = []
+    for item in items:
+        found.append(_fingerprint(item, depth - 1))
+        if len(found) >= _CHILDREN:
+            break
+    return tuple(found)
+
+
+__all__ = ["LENGTH", "Memory", "Overtime", "attributes", "limited", "show", "text_of"]

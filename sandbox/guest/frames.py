@@ -1,0 +1,136 @@
+"""Frames of bytes: how host, supervisor and debugger talk.
+
+    4 bytes header length, 4 bytes payload length (both big-endian), header (a JSON object in UTF-8), payload (raw bytes)
+
+The host has its own copy of this format (`sandbox/frames.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import threading
+
+MAX_HEADER = 4 << 20
+MAX_PAYLOAD = 8 << 20
+_LENGTHS = struct.Struct(">II")
+_CHUNK = 1 << 16
+
+
+class BrokenFrame(ValueError):
+    """What arrived is no frame: too large, cut off, or not a JSON object. The stream is of no more use."""
+
+
+def pack(header: dict, payload: bytes = b"") -> bytes:
+    """One frame as bytes.
+
+    Raises ValueError when it is larger than a frame may be, TypeError when `header` is not JSON data.
+    """
+    # ensure_ascii: a lone surrogate of the program must not break the frame.
+    text = json.dumps(header, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode("ascii")
+    if len(text) > MAX_HEADER or len(payload) > MAX_PAYLOAD:
+        raise ValueError("frame of %d + %d bytes is too large" % (len(text), len(payload)))
+    return _LENGTHS.pack(len(text), len(payload)) + text + payload
+
+
+def read(read_exactly) -> tuple[dict, bytes] | None:
+    """The next frame as (header, payload); `read_exactly(n)` gives n bytes, or fewer at the end of the stream.
+
+    None at a clean end. Raises BrokenFrame.
+    """
+    lengths = read_exactly(_LENGTHS.size)
+    if not lengths:
+        return None
+    if len(lengths) < _LENGTHS.size:
+        raise BrokenFrame("the stream ended inside a frame")
+    header_size, payload_size = _LENGTHS.unpack(lengths)
+    if header_size > MAX_HEADER or payload_size > MAX_PAYLOAD:
+        raise BrokenFrame("frame of %d + %d bytes is too large" % (header_size, payload_size))
+    text = read_exactly(header_size)
+    payload = read_exactly(payload_size) if payload_size else b""
+    if len(text) < header_size or len(payload) < payload_size:
+        raise BrokenFrame("the stream ended inside a frame")
+    return _parse(text), bytes(payload)
+
+
+def _parse(text):
+    try:
+        header = json.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise BrokenFrame("the header is not JSON")
+    if not isinstance(header, dict):
+        raise BrokenFrame("the header is not a JSON object")
+    return header
+
+
+class FrameStream:
+    """Frames over two callables: `receive_some(n)` gives 1..n bytes or b"" at the end, `send_all(data)` writes all of it.
+
+    Any thread may send; one thread at a time may receive.
+    """
+
+    def __init__(self, receive_some, send_all):
+        self._receive_some = receive_some
+        self._send_all = send_all
+        self._sending = threading.Lock()
+        self._buffer = bytearray()
+
+    def send(self, header: dict, payload: bytes = b"") -> None:
+        """Send one whole frame. Raises OSError when the other side is gone, ValueError when the frame is too large."""
+        frame = pack(header, payload)
+        with self._sending:
+            self._send_all(frame)
+
+    def receive(self) -> tuple[dict, bytes] | None:
+        """The next frame as (header, payload), or None at the end of the stream. Raises BrokenFrame, OSError."""
+        return read(self._exactly)
+
+    def _exactly(self, size):
+        buffer = self._buffer
+        while len(buffer) < size:
+            data = self._receive_some(max(_CHUNK, min(size - len(buffer), 1 << 20)))
+            if not data:
+                break
+            buffer += data
+        wanted = bytes(buffer[:size])
+        del buffer[:size]
+        return wanted
+
+
+class FrameSocket(FrameStream):
+    """Frames over a connected stream socket."""
+
+    def __init__(self, sock):
+        super().__init__(sock.recv, sock.sendall)
+        self.sock = sock
+
+    def close(self) -> None:
+        """Close the socket; a thread that receives or sends on it comes back."""
+        import socket
+
+        try:
+            self.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # not connected any more
+        self.sock.close()
+
+
+class FramePipe(FrameStream):
+    """Frames over a pair of file descriptors, such as stdin and stdout."""
+
+    def __init__(self, read_fd, write_fd):
+        super().__init__(lambda size: os.read(read_fd, size), self._write)
+        self._fds = (read_fd, write_fd)
+
+    def _write(self, data):
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._fds[1], view) :]
+
+    def close(self) -> None:
+        """Let the other side see the end of what we send. What we receive from it ends when it closes its own."""
+        with self._sending:
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, self._fds[1], inheritable=False)
+            os.close(null)

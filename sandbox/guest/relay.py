@@ -1,0 +1,52 @@
+"""Joins stdin and stdout to the supervisor's socket: `python -I -u relay.py SOCKET`. Ends when either side ends."""
+
+import os
+import socket
+import sys
+import threading
+
+_CHUNK = 1 << 18
+
+
+def main():
+    """Copy in both directions until one ends."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.connect(sys.argv[1])
+    except OSError as exc:
+        sys.exit("no supervisor at %s: %s" % (sys.argv[1], exc))
+    threading.Thread(target=send, args=(sock,), daemon=True).start()
+    receive(sock)
+    # The other thread may sit in a read of stdin for ever; nothing is left to be done.
+    os._exit(0)
+
+
+def send(sock):
+    """What arrives on stdin goes to the socket; its end is passed on."""
+    try:
+        while True:
+            data = os.read(0, _CHUNK)
+            if not data:
+                break
+            sock.sendall(data)
+    except OSError:
+        pass  # the supervisor is gone: the other direction ends as well
+    os._exit(0)
+
+
+def receive(sock):
+    """What the socket gives goes to stdout."""
+    try:
+        while True:
+            data = sock.recv(_CHUNK)
+            if not data:
+                return
+            view = memoryview(data)
+            while view:
+                view = view[os.write(1, view) :]
+    except OSError:
+        return  # whoever read our stdout is gone
+
+
+if __name__ == "__main__":
+    main()

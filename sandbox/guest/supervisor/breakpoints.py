@@ -1,0 +1,202 @@
+"""The breakpoints of a session: data, whether a program runs or not.
+
+The debugger in the program reports its table when it has changed; between programs, and when files are edited, the table lives here.
+Each breakpoint is tied to its line by the text of the file that it was set in.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from . import remap
+
+FIELDS = {
+    "id": 0,
+    "path": "",
+    "line": 0,
+    "function": None,
+    "condition": None,
+    "ignore": 0,
+    "hits": 0,
+    "temporary": False,
+    "enabled": True,
+    "commands": [],
+    "text": "",
+    "scope": "",
+    "state": remap.OK,
+}
+MAX_BREAKPOINTS = 1000
+_MAX_FILE = 8 << 20
+
+
+class Breakpoints:
+    """The table, and the files that its entries are in as they were when it was last right."""
+
+    def __init__(self, workdir: str) -> None:
+        self._workdir = workdir
+        self._lock = threading.RLock()
+        self._table: dict[int, dict] = {}
+        self._told: dict[int, tuple] = {}
+        self._following = 1
+        self._files: dict[str, _File] = {}
+
+    def table(self) -> list[dict]:
+        """All breakpoints by number, as the contract has them."""
+        with self._lock:
+            return [dict(self._table[number]) for number in sorted(self._table)]
+
+    def to_tell(self) -> list[dict]:
+        """The table for a debugger, which counts as told then. A lost one goes as a disabled one: its number stays taken."""
+        with self._lock:
+            table = self.table()
+            for point in table:
+                if point["state"] == remap.LOST:
+                    point.update(enabled=False, state=remap.OK)
+            self._told = {point["id"]: _place(point) for point in table}
+            return table
+
+    def following_number(self) -> int:
+        """The number that the next breakpoint gets: numbers are not used twice."""
+        with self._lock:
+            return self._following
+
+    def untold(self) -> bool:
+        """Whether lines have moved since the debugger was told."""
+        with self._lock:
+            return any(self._told.get(number) not in (None, _place(point)) for number, point in self._table.items())
+
+    def replace(self, table: list) -> None:
+        """Take the debugger's table. It may still have the lines of the old text of an edited file: those stay as moved here."""
+        with self._lock:
+            new = {}
+            for row in table[:MAX_BREAKPOINTS]:
+                point = {name: row.get(name, default) for name, default in FIELDS.items()}
+                new[point["id"]] = self._merged(point)
+            self._told.update({row.get("id"): _place(row) for row in table})
+            self._table = new
+            self._following = max([self._following] + [number + 1 for number in new])
+            self._forget_files()
+
+    def file_changed(self, path: str) -> list[dict]:
+        """Follow the breakpoints of `path` (relative to the workspace) to their lines in its present text.
+
+        Gives those that are not where they were: `moved`, `fuzzy` or `lost`.
+        """
+        with self._lock:
+            file = self._files.get(path)
+            points = [point for point in self._table.values() if point["path"] == path]
+            if file is None or not points:
+                return []
+            if file.stamp is not None and _stamp(self._absolute(path)) == file.stamp:
+                return []
+            seen = _File.read(self._absolute(path))
+            self._files[path] = seen
+            if seen.lines == file.lines:
+                return []
+            return self._follow(points, file, seen)
+
+    def refresh(self) -> list[dict]:
+        """`file_changed` for all files with breakpoints: sees what other programs have edited."""
+        with self._lock:
+            return [point for path in sorted(self._files) for point in self.file_changed(path)]
+
+    def _merged(self, point: dict) -> dict:
+        old = self._table.get(point["id"])
+        if old is not None and self._told.get(point["id"]) == _place(point):
+            # Not set anew: what we know of its place is at least as good, and a lost one was only disabled by us.
+            kept = ("path", "line", "text", "scope", "state") + (("enabled",) if old["state"] == remap.LOST else ())
+            if point["state"] in (remap.OK, "pending") and _place(old) == _place(point) and old["state"] != remap.LOST:
+                kept = ("text", "scope")
+            point.update({name: old[name] for name in kept})
+            return point
+        return self._anchored(point)
+
+    def _anchored(self, point: dict) -> dict:
+        """`point` with the text of its line and the function around it."""
+        path = point["path"]
+        if path not in self._files:
+            self._files[path] = _File.read(self._absolute(path))
+        else:
+            self.file_changed(path)
+        file = self._files[path]
+        index = point["line"] - 1
+        if 0 <= index < len(file.lines):
+            point["text"] = file.lines[index].strip()[:400]
+            point["scope"] = point["scope"] or file.scopes()[index]
+        return point
+
+    def _follow(self, points: list, old: _File, new: _File) -> list[dict]:
+        mapper = remap.Remapper(old.lines, new.lines)
+        changed = []
+        for point in points:
+            before = (point["line"], point["state"])
+            if point["state"] == remap.LOST:
+                found = mapper.search(point["scope"], point["text"], point["line"]) if point["text"] else None
+                line, state = (found, remap.MOVED) if found else (None, remap.LOST)
+            else:
+                line, state = mapper.follow(point["line"])
+            if line is None:
+                line, state = self._by_function(point, new)
+            self._settle(point, line, state, new)
+            if (point["line"], point["state"]) != before and point["state"] != remap.OK:
+                changed.append(dict(point))
+        return changed
+
+    def _settle(self, point: dict, line: int | None, state: str, file: _File) -> None:
+        point["state"] = state
+        if line is not None:
+            point["line"] = line
+            point["text"] = file.lines[line - 1].strip()[:400]
+            point["scope"] = file.scopes()[line - 1]
+
+    def _by_function(self, point: dict, file: _File) -> tuple[int | None, str]:
+        """A breakpoint on a function stays with it, whatever became of its first line."""
+        name = (point["function"] or "").split(":")[-1]
+        if not name:
+            return None, remap.LOST
+        scopes = file.scopes()
+        inside = [number for number, scope in enumerate(scopes, 1) if scope == name or scope.endswith("." + name)]
+        code = [number for number in inside[1:] if file.lines[number - 1].strip()]
+        return (code[0], remap.FUZZY) if code else (None, remap.LOST)
+
+    def _forget_files(self) -> None:
+        paths = {point["path"] for point in self._table.values()}
+        self._files = {path: file for path, file in self._files.items() if path in paths}
+
+    def _absolute(self, path: str) -> str:
+        return os.path.join(self._workdir, path)
+
+
+class _File:
+    """A file as it was seen."""
+
+    def __init__(self, stamp: tuple | None, lines: list) -> None:
+        self.stamp = stamp
+        self.lines = lines
+        self._scopes: list | None = None
+
+    @classmethod
+    def read(cls, path: str) -> _File:
+        try:
+            with open(path, "rb") as file:
+                return cls(_stamp(file.fileno()), remap.lines_of(file.read(_MAX_FILE)))
+        except OSError:
+            return cls(None, [])
+
+    def scopes(self) -> list:
+        if self._scopes is None:
+            self._scopes = remap.scopes(self.lines)
+        return self._scopes
+
+
+def _stamp(file) -> tuple | None:
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _place(point: dict) -> tuple:
+    return point.get("path"), point.get("line")

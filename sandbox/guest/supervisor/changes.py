@@ -1,0 +1,234 @@
+"""What has changed in the workspace since its baseline, as a list and as a patch; and read-only files put back."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+
+from . import patch
+from .contents import Contents, Kept, git_mode, is_same, read_pieces
+from .errors import GuestError
+from .files import replace
+from .rules import RuleSet
+from .workspace import Workspace, os_errors, shown, workspace_of
+
+MAX_FILE = 32 << 20
+"""Bytes; of larger files a diff says only that they changed."""
+MAX_DIFF = (8 << 20) - 1
+
+
+class Snapshot:
+    """Files and links as they were at one time: path -> Kept."""
+
+    def __init__(self, contents: Contents) -> None:
+        self.contents = contents
+        self.files: dict[str, Kept] = {}
+
+
+class _Change:
+    __slots__ = ("path", "kind", "old", "full", "info")
+
+    def __init__(self, path: str, kind: str, old, full: str, info) -> None:
+        self.path = path
+        self.kind = kind
+        self.old = old
+        self.full = full
+        self.info = info
+
+
+def take_snapshot(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
+    """{rules} -> {"files": n, "bytes": n}: from now on `files.changes` and `files.diff` compare with this. `.git` is left out."""
+    workspace, rules = workspace_of(call.state), RuleSet(args.get("rules"))
+    snapshot = _snapshot(workspace, rules, lambda entry: True)
+    workspace.baseline = snapshot
+    return _counted(snapshot)
+
+
+def _snapshot(workspace: Workspace, rules: RuleSet, wanted) -> Snapshot:
+    with os_errors(workspace.home):
+        snapshot = Snapshot(Contents(workspace.home))
+    now_ns = time.time_ns()
+    for entry in workspace.walk(".", rules):
+        if entry.kind in ("file", "link") and wanted(entry):
+            try:
+                snapshot.files[entry.path] = snapshot.contents.keep(entry.full, entry.info, now_ns)
+            except (FileNotFoundError, PermissionError):
+                continue  # gone meanwhile, or not for us: then nobody here can change it either
+            except OSError as exc:
+                with os_errors(entry.path):
+                    raise exc
+    return snapshot
+
+
+def _counted(snapshot: Snapshot) -> tuple[dict, bytes]:
+    return {"files": len(snapshot.files), "bytes": sum(kept.size for kept in snapshot.files.values())}, b""
+
+
+def list_changes(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
+    """{rules} -> {"changes": [{"path", "kind": added|modified|deleted|mode}]}. Raises GuestError (conflict) without a baseline."""
+    workspace = workspace_of(call.state)
+    changes = _changes(workspace, RuleSet(args.get("rules")))
+    return {"changes": [{"path": shown(change.path), "kind": change.kind} for change in changes]}, b""
+
+
+def _changes(workspace: Workspace, rules: RuleSet) -> list[_Change]:
+    baseline = workspace.baseline
+    if baseline is None:
+        raise GuestError("conflict", "There is no baseline to compare with.")
+    now_ns = time.time_ns()
+    missing = {path for path in baseline.files if not rules.ignore.takes(path)}
+    found = []
+    for entry in workspace.walk(".", rules):
+        if entry.kind not in ("file", "link"):
+            continue
+        missing.discard(entry.path)
+        kind = _kind(baseline.files.get(entry.path), entry, now_ns)
+        if kind is not None:
+            found.append(_Change(entry.path, kind, baseline.files.get(entry.path), entry.full, entry.info))
+    found += [_Change(path, "deleted", baseline.files[path], "", None) for path in missing]
+    return sorted(found, key=lambda change: os.fsencode(change.path))
+
+
+def _kind(old, entry, now_ns: int):
+    if old is None:
+        return "added"
+    try:
+        if is_same(old, entry.full, entry.info, now_ns):
+            return None
+        if stat.S_ISREG(entry.info.st_mode) and old.mode != 0o120000 and git_mode(entry.info.st_mode) != old.mode:
+            return "mode" if _same_content(old, entry, now_ns) else "modified"
+    except FileNotFoundError:
+        return "deleted"
+    except OSError:
+        pass  # it can't be read any more
+    return "modified"
+
+
+def _same_content(old: Kept, entry, now_ns: int) -> bool:
+    probe = Kept(git_mode(entry.info.st_mode), old.bits, old.size, old.digest, 0, 0, None)
+    return is_same(probe, entry.full, entry.info, now_ns)
+
+
+def diff(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
+    """{rules, paths|null, max_bytes} -> {"omitted": bytes, "files": [{"path", "kind", "added", "removed", "omitted"?}]} + a git patch.
+
+    `git apply` takes the patch. Files whose part does not fit into `max_bytes` are left out of it as a whole, and marked.
+    Raises GuestError (conflict) without a baseline.
+    """
+    workspace, paths = workspace_of(call.state), args.get("paths")
+    limit = min(int(args.get("max_bytes") or MAX_DIFF), MAX_DIFF)
+    wanted = None if paths is None else {os.path.normpath(path) for path in paths}
+    parts: list[bytes] = []
+    files, omitted = [], 0
+    for change in _changes(workspace, RuleSet(args.get("rules"))):
+        if wanted is not None and change.path not in wanted:
+            continue
+        part, described, left_out = _part(workspace.baseline, change, limit)
+        limit -= len(part)
+        omitted += left_out
+        parts.append(part)
+        files.append(described)
+    return {"omitted": omitted, "files": files}, b"".join(parts)
+
+
+def _part(baseline: Snapshot, change: _Change, limit: int) -> tuple[bytes, dict, int]:
+    described = {"path": shown(change.path), "kind": change.kind, "added": 0, "removed": 0}
+    size = (change.old.size if change.old else 0) + (change.info.st_size if change.info else 0)
+    if size > 2 * MAX_FILE:
+        return b"", dict(described, omitted=True), size
+    try:
+        new = _version(change)
+    except OSError:
+        return b"", dict(described, omitted=True), size
+    old = None if change.old is None else (change.old.mode, baseline.contents.get(change.old))
+    text, added, removed = patch.of_file(os.fsencode(change.path), old, new)
+    described.update(added=added, removed=removed)
+    if len(text) > limit:
+        return b"", dict(described, omitted=True), len(text)
+    return text, described, 0
+
+
+def _version(change: _Change):
+    if change.info is None:
+        return None
+    mode = git_mode(change.info.st_mode)
+    if mode == 0o120000:
+        return mode, os.fsencode(os.readlink(change.full))
+    return mode, b"".join(read_pieces(change.full))
+
+
+def protect(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
+    """{rules} -> {"files": n}: remember the read-only files as they are, and which files tools may not reach by a link."""
+    workspace, rules = workspace_of(call.state), RuleSet(args.get("rules"))
+    everything = RuleSet({"read_only": (args.get("rules") or {}).get("read_only")})  # hidden files are protected as well
+    workspace.protected = _snapshot(workspace, everything, lambda entry: entry.read_only)
+    workspace.rules = rules
+    return {"files": len(workspace.protected.files)}, b""
+
+
+def restore(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
+    """{} -> {"restored": [paths]}: puts back the read-only files that were changed, removed, or replaced by something else."""
+    workspace = workspace_of(call.state)
+    restored = []
+    if workspace.protected is not None:
+        with workspace.lock:
+            for path in sorted(workspace.protected.files):
+                if _put_back(workspace, path, workspace.protected):
+                    restored.append(path)
+    return {"restored": [shown(path) for path in restored]}, b""
+
+
+def _put_back(workspace: Workspace, path: str, snapshot: Snapshot) -> bool:
+    kept, full = snapshot.files[path], os.path.join(workspace.root, path)
+    with os_errors(path):
+        if _is_kept(kept, workspace, full):
+            return False
+        _make_way(workspace, path)
+        data = snapshot.contents.get(kept)
+        if kept.mode == 0o120000:
+            os.symlink(os.fsdecode(data), full)
+        else:
+            replace(full, data)
+            os.chmod(full, kept.bits)
+    return True
+
+
+def _is_kept(kept: Kept, workspace: Workspace, full: str) -> bool:
+    folder = os.path.dirname(full)
+    if os.path.realpath(folder) != folder:
+        return False  # a folder on the way has become a link
+    try:
+        info = os.lstat(full)
+        if not (stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode)):
+            return False
+        return is_same(kept, full, info, time.time_ns())
+    except OSError:
+        return False
+
+
+def _make_way(workspace: Workspace, path: str) -> None:
+    """Remove what stands where `path` and the folders above it belong."""
+    import shutil
+
+    place = workspace.root
+    parts = path.split("/")
+    for number, part in enumerate(parts, 1):
+        place = os.path.join(place, part)
+        is_last = number == len(parts)
+        if os.path.isdir(place) and not os.path.islink(place):
+            if is_last:
+                shutil.rmtree(place)
+        elif os.path.lexists(place):
+            os.unlink(place)
+        if not is_last:
+            os.makedirs(place, exist_ok=True)
+
+
+OPS = {
+    "files.snapshot": take_snapshot,
+    "files.changes": list_changes,
+    "files.diff": diff,
+    "files.protect": protect,
+    "files.restore": restore,
+}

@@ -1,0 +1,338 @@
+"""Processes that the supervisor starts, with all their descendants, and the one place where they are reaped.
+
+One thread waits for any child. So nobody else may: no `Popen.wait`, no `os.waitpid`. Daemons that left their session and their parent
+come to us (we are their subreaper) and are found by the mark that they carry in their environment.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+
+from .errors import GuestError
+
+MARK = "PDBOX_CHILD"
+"""Environment variable that tells which child a process descends from."""
+
+
+class Child:
+    """A process that was started, and the tree that grows from it."""
+
+    def __init__(self, owner: Children, number: int, mark: str, on_exit=None) -> None:
+        self._owner = owner
+        self.number = number
+        self.mark = mark
+        self.pid = 0
+        self.status: tuple[int | None, str | None] | None = None
+        """(exit code, None) or (None, name of the signal); None while it lives."""
+        self.ended = threading.Event()
+        self._on_exit = on_exit
+
+    def wait(self, timeout: float | None = None) -> tuple[int | None, str | None] | None:
+        """(exit code, None) or (None, signal name) once it has ended, None after `timeout` seconds."""
+        self.ended.wait(timeout)
+        return self.status
+
+    def send_signal(self, number: int) -> bool:
+        """Send it a signal; False when it has ended. Never hits another process."""
+        return self._owner.signal(self, number)
+
+    def descendants(self) -> list[int]:
+        """Process ids of its tree, itself included while it lives."""
+        return self._owner.descendants(self)
+
+    def kill_tree(self) -> None:
+        """Kill it and everything that descends from it. They are reaped soon after; `wait` tells for the process itself."""
+        self._owner.kill_tree(self)
+
+    def _finish(self, status: tuple[int | None, str | None]) -> None:
+        self.status = status
+        self.ended.set()
+        if self._on_exit is not None:
+            self._on_exit(self)
+
+
+class Children:
+    """Starts, reaps and kills processes."""
+
+    def __init__(self, reap_all: bool = False) -> None:
+        self._reap_all = reap_all
+        self._changed = threading.Condition()
+        self._alive: dict[int, Child] = {}
+        self._numbers = 0
+        self._secret = os.urandom(8).hex()
+        self._stopping = False
+        threading.Thread(target=self._reap, name="reaper", daemon=True).start()
+
+    def spawn(
+        self,
+        argv: list[str],
+        cwd: str,
+        env: dict[str, str],
+        stdin: int | None,
+        stdout: int,
+        stderr: int,
+        pass_fds: tuple = (),
+        on_exit=None,
+    ) -> Child:
+        """Start `argv` in a session of its own. `stdin` None means /dev/null; `env` is the whole environment.
+
+        `on_exit(child)` is called in the reaper's thread, so it must not wait for anything. Raises GuestError (invalid) when the
+        program can't be started.
+        """
+        if not argv or not argv[0]:
+            raise GuestError("invalid", "The command is empty.")
+        with self._changed:
+            if self._stopping:
+                raise GuestError("conflict", "The sandbox is shutting down.")
+            self._numbers += 1
+            child = Child(self, self._numbers, "%s=%s.%d" % (MARK, self._secret, self._numbers), on_exit)
+            child.pid = self._start(child, argv, cwd, env, stdin, stdout, stderr, pass_fds)
+            self._alive[child.pid] = child
+            self._changed.notify_all()
+        return child
+
+    def signal(self, child: Child, number: int) -> bool:
+        """Send `child` a signal; False when it has ended."""
+        # Under the lock it can't be reaped meanwhile, so its number can't be another process's.
+        with self._changed:
+            if child.pid not in self._alive:
+                return False
+            os.kill(child.pid, number)
+            return True
+
+    def kill_tree(self, child: Child) -> None:
+        """Kill `child` and everything that descends from it."""
+        with self._changed:
+            if self._alive.get(child.pid) is child:
+                _kill_group(child.pid)
+        self._kill_all(lambda processes: self._tree(child, processes))
+
+    def kill_everything(self) -> None:
+        """Kill all children and all that descends from them; nothing can be started afterwards."""
+        with self._changed:
+            self._stopping = True
+        if self._reap_all and os.getpid() != 1:
+            _kill(-1)  # in a pid namespace of our own: all but init and ourselves, and a fork bomb has no chance to get away
+        with self._changed:
+            for pid in self._alive:
+                _kill_group(pid)
+        self._kill_all(lambda processes: _descendants({os.getpid()}, processes))
+
+    def wait_all(self, timeout: float) -> bool:
+        """Whether all children that we started have ended within `timeout` seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._alive, timeout)
+
+    def descendants(self, child: Child) -> list[int]:
+        """Process ids of the tree of `child`, itself included while it lives."""
+        return sorted(self._tree(child, _processes()))
+
+    def _start(self, child, argv, cwd, env, stdin, stdout, stderr, pass_fds) -> int:
+        try:
+            process = subprocess.Popen(
+                argv,
+                cwd=cwd,
+                env=dict(env, **dict([child.mark.split("=", 1)])),
+                stdin=subprocess.DEVNULL if stdin is None else stdin,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=pass_fds,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as exc:
+            raise _cannot_start(argv, cwd, env, exc)
+        # The reaper has its status; without this, a later Popen would look for it and might take another child's.
+        process.returncode = 0
+        return process.pid
+
+    def _reap(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._alive)
+            # Until there are no children at all: while one lives, processes may be left to us.
+            while self._reap_one():
+                pass
+
+    def _reap_one(self) -> bool:
+        # Seen first, reaped under the lock: so a process id that is in `_alive` is always still that process.
+        try:
+            pid, status = _next_ended(0)
+        except ChildProcessError:
+            return self._none_left()
+        self._dispatch(pid, status)
+        return True
+
+    def _none_left(self) -> bool:
+        with self._changed:
+            try:
+                pid, status = _next_ended(os.WNOHANG)
+            except ChildProcessError:
+                lost, self._alive = list(self._alive.values()), {}
+                self._changed.notify_all()
+            else:
+                lost = None  # one was started meanwhile
+        if lost is None:
+            self._dispatch(pid, status)
+            return True
+        for child in lost:  # their status is gone; nobody may wait for them for ever
+            child._finish((None, None))
+        return False
+
+    def _dispatch(self, pid: int, status: int | None) -> None:
+        with self._changed:
+            if status is None:
+                try:
+                    pid, status = os.waitpid(pid, os.WNOHANG) if pid else (0, 0)
+                except ChildProcessError:
+                    return  # one that failed to start: `Popen` has reaped it itself
+            child = self._alive.pop(pid, None)
+            self._changed.notify_all()
+        if child is not None:
+            child._finish(_decode(status))
+
+    def _kill_all(self, find) -> None:
+        killed: set[int] = set()
+        # A process with a pending SIGKILL can't fork any more, so this ends when a look finds nobody new.
+        while True:
+            new = find(_processes()) - killed - {os.getpid()}
+            if not new:
+                return
+            with self._changed:
+                for pid in new:
+                    _kill(pid)
+            killed |= new
+
+    def _tree(self, child: Child, processes: dict) -> set[int]:
+        roots = {pid for pid, process in processes.items() if process.session == child.pid or process.group == child.pid}
+        if self._alive.get(child.pid) is child:
+            roots.add(child.pid)
+        # Those who left their session and were left to us; their own children are found from them.
+        orphans = [pid for pid, process in processes.items() if process.parent == os.getpid() and pid not in self._alive]
+        roots.update(pid for pid in orphans if self._belongs(pid, child, processes))
+        return {pid for pid in _descendants(roots, processes) | roots if pid in processes and not processes[pid].zombie}
+
+    def _belongs(self, pid: int, child: Child, processes: dict) -> bool:
+        mark = _mark_of(pid)
+        if mark is not None:
+            return mark == child.mark
+        # It wiped its environment. Only when nobody else can have started it, it is this child's.
+        others = [other for other in self._alive.values() if other is not child]
+        return not any(other.pid in processes and processes[other.pid].started <= processes[pid].started for other in others)
+
+
+def _next_ended(flags: int) -> tuple[int, int | None]:
+    """Wait for a child that has ended: (process id, None) and not yet reaped, or (process id, status) where the system can only
+    reap at once (macOS before Python 3.13). Process id 0 when there is none yet and `flags` is WNOHANG.
+
+    Raises ChildProcessError when there are no children.
+    """
+    if not hasattr(os, "waitid"):
+        return os.waitpid(-1, flags)
+    ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | flags)
+    return (0 if ended is None else ended.si_pid), None
+
+
+class _Process:
+    """One line of the process table."""
+
+    __slots__ = ("parent", "group", "session", "started", "zombie")
+
+    def __init__(self, parent: int, group: int, session: int, started: int, zombie: bool) -> None:
+        self.parent = parent
+        self.group = group
+        self.session = session
+        self.started = started
+        self.zombie = zombie
+
+
+def _processes() -> dict[int, _Process]:
+    """All processes that we can see; empty where there is no /proc."""
+    table = {}
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return table
+    for name in names:
+        if not name.isdigit():
+            continue
+        try:
+            with open("/proc/%s/stat" % name, "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            continue  # it has ended meanwhile
+        if len(fields) > 19:
+            zombie = fields[0] in (b"Z", b"X")
+            table[int(name)] = _Process(int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]), zombie)
+    return table
+
+
+def _descendants(roots: set[int], processes: dict[int, _Process]) -> set[int]:
+    """All processes below `roots`, themselves not included."""
+    below: dict[int, list[int]] = {}
+    for pid, process in processes.items():
+        below.setdefault(process.parent, []).append(pid)
+    found: set[int] = set()
+    todo = list(roots)
+    while todo:
+        for pid in below.get(todo.pop(), ()):
+            if pid not in found:
+                found.add(pid)
+                todo.append(pid)
+    return found
+
+
+def _mark_of(pid: int) -> str | None:
+    try:
+        with open("/proc/%d/environ" % pid, "rb") as file:
+            variables = file.read(1 << 20).split(b"\0")
+    except OSError:
+        return None
+    prefix = MARK.encode() + b"="
+    return next((variable.decode("ascii", "replace") for variable in variables if variable.startswith(prefix)), None)
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass  # ended meanwhile, or not ours
+
+
+def _kill_group(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass  # all of it has ended
+
+
+def _decode(status: int) -> tuple[int | None, str | None]:
+    if os.WIFSIGNALED(status):
+        return None, signal_name(os.WTERMSIG(status))
+    return os.WEXITSTATUS(status), None
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL` for 9; real-time signals are `SIG<number>`."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "SIG%d" % number
+
+
+def _cannot_start(argv: list, cwd: str, env: dict, exc: Exception) -> GuestError:
+    name = argv[0] if argv else ""
+    if isinstance(exc, ValueError):
+        return GuestError("invalid", "`%s` can't be started: %s." % (name, exc))
+    assert isinstance(exc, OSError)
+    if not os.path.isdir(cwd):
+        return GuestError("not_found", "The working directory %s does not exist." % cwd)
+    if isinstance(exc, FileNotFoundError):
+        if "/" in name and os.path.lexists(os.path.join(cwd, name)):
+            return GuestError("invalid", "`%s` can't be started: the interpreter that its first line names is missing." % name)
+        return GuestError("not_found", "There is no program `%s` in the sandbox." % name)
+    if isinstance(exc, PermissionError):
+        return GuestError("invalid", "`%s` is not executable." % name)
+    return GuestError("invalid", "`%s` can't be started: %s." % (name, os.strerror(exc.errno or 0)))

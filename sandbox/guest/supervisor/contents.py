@@ -1,0 +1,135 @@
+"""Contents of files as they were: compressed, in one file without a name that no program in the sandbox can open."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+import threading
+import zlib
+
+_CHUNK = 1 << 18
+_RACY_NS = 50_000_000
+"""Clocks of file systems tick in jiffies: a file as young as this may change once more without its times showing it."""
+
+
+class Kept:
+    """One file as it was: `mode` as git writes it (100644, 100755, 120000), `bits` its permissions."""
+
+    __slots__ = ("mode", "bits", "size", "digest", "offset", "length", "seen")
+
+    def __init__(self, mode: int, bits: int, size: int, digest: str, offset: int, length: int, seen) -> None:
+        self.mode = mode
+        self.bits = bits
+        self.size = size
+        self.digest = digest
+        self.offset = offset
+        self.length = length
+        self.seen = seen
+        """What its lstat was when it was last found to be the same; None while that proves nothing."""
+
+
+class Contents:
+    """A store that only grows. `folder` is where its file is made."""
+
+    def __init__(self, folder: str) -> None:
+        self._file = tempfile.TemporaryFile(dir=folder)
+        self._end = 0
+        self._lock = threading.Lock()
+
+    def keep(self, full: str, info, now_ns: int) -> Kept:
+        """Keep the file or link `full`, whose lstat is `info`. Raises OSError when it can't be read or there is no space."""
+        with self._lock:
+            packer, offset = zlib.compressobj(1), self._end
+            self._file.seek(offset)
+            if stat.S_ISLNK(info.st_mode):
+                target = os.fsencode(os.readlink(full))
+                pieces, hasher = [target], blob_hasher(len(target))
+            else:
+                pieces, hasher = read_pieces(full), blob_hasher(info.st_size)
+            size = 0
+            for piece in pieces:
+                hasher.update(piece)
+                size += len(piece)
+                self._put(packer.compress(piece))
+            self._put(packer.flush())
+        seen = signature(info) if size == info.st_size else None
+        if now_ns - info.st_ctime_ns < _RACY_NS:
+            seen = None
+        bits = stat.S_IMODE(info.st_mode)
+        return Kept(git_mode(info.st_mode), bits, size, hasher.hexdigest(), offset, self._end - offset, seen)
+
+    def get(self, kept: Kept) -> bytes:
+        """The whole content of a kept file."""
+        with self._lock:
+            self._file.seek(kept.offset)
+            return zlib.decompress(self._file.read(kept.length))
+
+    def _put(self, data: bytes) -> None:
+        if data:
+            self._file.write(data)
+            self._end += len(data)
+
+
+def is_same(kept: Kept, full: str, info, now_ns: int) -> bool:
+    """Whether `full`, whose lstat is `info`, has the kept content and mode. Raises OSError."""
+    if git_mode(info.st_mode) != kept.mode:
+        return False
+    if kept.seen is not None and kept.seen == signature(info):
+        return True
+    if info.st_size != kept.size or digest_of(full, info) != kept.digest:
+        return False
+    if now_ns - info.st_ctime_ns >= _RACY_NS:
+        kept.seen = signature(info)
+    return True
+
+
+def signature(info) -> tuple:
+    """What differs when a file has been written to or replaced."""
+    return (info.st_ino, info.st_mode, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
+
+
+def git_mode(mode: int) -> int:
+    """The mode that git keeps of a `st_mode`."""
+    if stat.S_ISLNK(mode):
+        return 0o120000
+    return 0o100755 if mode & 0o100 else 0o100644
+
+
+def read_pieces(full: str):
+    """The content of a regular file, piece by piece. Raises OSError, also when it is a link or no regular file."""
+    fd = os.open(full, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb", buffering=0) as file:
+        while True:
+            piece = file.read(_CHUNK)
+            if not piece:
+                return
+            yield piece
+
+
+def digest_of(full: str, info) -> str:
+    """Git's name for the content of a file or link. Raises OSError."""
+    if stat.S_ISLNK(info.st_mode):
+        return blob_digest(os.fsencode(os.readlink(full)))
+    hasher = blob_hasher(info.st_size)
+    for piece in read_pieces(full):
+        hasher.update(piece)
+    return hasher.hexdigest()
+
+
+def blob_digest(data: bytes) -> str:
+    """Git's name for a content."""
+    hasher = blob_hasher(len(data))
+    hasher.update(data)
+    return hasher.hexdigest()
+
+
+def blob_hasher(size: int):
+    """A hash that gives git's name for a content of `size` bytes."""
+    try:
+        hasher = hashlib.sha1()
+    except ValueError:  # a machine in FIPS mode; here it is a name and protects nothing
+        hasher = hashlib.new("sha1", usedforsecurity=False)
+    hasher.update(b"blob %d\0" % size)
+    return hasher

@@ -1,0 +1,72 @@
+"""The operations on the debugged program."""
+
+from __future__ import annotations
+
+from .errors import GuestError
+
+_MAX_OUTPUT = 1 << 20
+
+
+def op_command(args: dict, payload: bytes, call) -> tuple:
+    """debug.command {lines, entrypoint, timeout_s, expect_stop, env} -> Stop"""
+    lines = args.get("lines") or []
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        raise GuestError("invalid", "`lines` is a list of strings.")
+    env = args.get("env") or {}
+    timeout_s = float(args.get("timeout_s", 30.0))
+    return call.state.program.command(lines, args.get("entrypoint") or None, timeout_s, args.get("expect_stop"), env, call), b""
+
+
+def op_wait(args: dict, payload: bytes, call) -> tuple:
+    """debug.wait {timeout_s, interrupt, stdin, eof} -> Stop"""
+    timeout_s = float(args.get("timeout_s", 30.0))
+    interrupt, eof = bool(args.get("interrupt")), bool(args.get("eof"))
+    return call.state.program.wait(timeout_s, interrupt, args.get("stdin"), eof, call), b""
+
+
+def op_inspect(args: dict, payload: bytes, call) -> tuple:
+    """debug.inspect {expression, frame, start, count, depth, timeout_s} -> what the debugger says"""
+    names = ("expression", "frame", "start", "count", "depth")
+    wanted = {name: args[name] for name in names if name in args}
+    return call.state.program.inspect(wanted, float(args.get("timeout_s", 10.0)), call), b""
+
+
+def op_configure(args: dict, payload: bytes, call) -> tuple:
+    """debug.configure {entrypoint, env, just_my_code, path} -> {}"""
+    just_my_code = args.get("just_my_code", True)
+    call.state.program.configure(args.get("entrypoint"), args.get("env") or {}, bool(just_my_code), args.get("path") or [])
+    return {}, b""
+
+
+def op_state(args: dict, payload: bytes, call) -> tuple:
+    """debug.state {} -> {state, stop, run, frame}"""
+    return call.state.program.status(), b""
+
+
+def op_breakpoints(args: dict, payload: bytes, call) -> tuple:
+    """debug.breakpoints {} -> {breakpoints}"""
+    call.state.breakpoints.refresh()
+    return {"breakpoints": call.state.breakpoints.table()}, b""
+
+
+def op_kill(args: dict, payload: bytes, call) -> tuple:
+    """debug.kill {} -> Stop"""
+    return call.state.program.kill(), b""
+
+
+def op_output(args: dict, payload: bytes, call) -> tuple:
+    """output.read {since, max} -> {text, next, omitted}"""
+    size = max(1, min(int(args.get("max", 1 << 16)), _MAX_OUTPUT))
+    return call.state.program.output(int(args.get("since", 0)), size), b""
+
+
+OPS = {
+    "debug.command": op_command,
+    "debug.wait": op_wait,
+    "debug.inspect": op_inspect,
+    "debug.configure": op_configure,
+    "debug.state": op_state,
+    "debug.breakpoints": op_breakpoints,
+    "debug.kill": op_kill,
+    "output.read": op_output,
+}

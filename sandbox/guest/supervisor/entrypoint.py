@@ -1,0 +1,268 @@
+"""Debug entry points as people write them, turned into an interpreter and what it shall run.
+
+`pytest a::b[c-d]`, `python -m pytest -q`, `.venv/bin/python -X dev app.py x`, `FOO=1 python -m pkg`, `cd sub && python app.py`,
+`python -m pdb …` (the pdb is left out: this is one), a bare `app.py`, node id or module, and console scripts of Python packages.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import shlex
+
+from .errors import GuestError
+
+FORMS = "Write `python app.py`, `python -m package`, `pytest tests/test_x.py::test_y` or `python -m unittest …`."
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
+_PYTHON = re.compile(r"(python|pypy)(\d+(\.\d+)?)?t?(\.exe)?$")
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")
+_CD = re.compile(r"\s*cd\s+((?:[^\s&;'\"\\]|\\.|'[^']*'|\"[^\"]*\")+)\s*&&\s*")
+_OPERATORS = re.compile(r"(&&|\|\|?|;|&|\d*[<>].*|\(|\))$")
+_FLAGS = "bBdEIOPqRsSuv"
+_WRAPPERS = ("uv", "uvx", "poetry", "pipenv", "pdm", "hatch", "rye", "conda", "make", "tox", "nox", "coverage", "just", "invoke")
+_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish")
+
+
+class Launch:
+    """What to start: `interpreter` is the command line up to what it runs, `target` what the debugger is told."""
+
+    def __init__(self, text: str, interpreter: list, target: dict, env: dict, cwd: str) -> None:
+        self.text = text
+        self.interpreter = interpreter
+        self.target = target
+        self.env = env
+        self.cwd = cwd
+
+
+def parse(text: str, workdir: str, env: dict) -> Launch:
+    """What the entry point `text` starts, seen from `workdir` with the environment `env`.
+
+    Raises GuestError (invalid, not_found), saying what is wrong with it.
+    """
+    cwd, rest = _changed_folder(text, workdir)
+    words = _words(rest, text)
+    own_env, words = _assignments(words)
+    if not words:
+        raise GuestError("invalid", "The entry point `%s` names no program." % text.strip(), FORMS)
+    place = _Place(text, cwd, dict(env, **own_env))
+    interpreter, target = _program(words, place)
+    return Launch(text, interpreter, target, own_env, cwd)
+
+
+class _Place:
+    """Where an entry point is looked at: what names in it stand for."""
+
+    def __init__(self, text: str, cwd: str, env: dict) -> None:
+        self.text = text
+        self.cwd = cwd
+        self.env = env
+
+    def which(self, name: str) -> str | None:
+        """Path of the program that a shell would take for `name`."""
+        if "/" in name:
+            path = os.path.join(self.cwd, name)
+            return path if os.path.isfile(path) and os.access(path, os.X_OK) else None
+        for folder in self.env.get("PATH", os.defpath).split(os.pathsep):
+            path = os.path.join(self.cwd, folder, name)
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                return path
+        return None
+
+    def python(self) -> str:
+        """The interpreter for what names none."""
+        found = self.which("python") or self.which("python3")
+        if found is None:
+            raise GuestError("not_found", "There is no Python on the PATH of the sandbox.", "Name one: `/path/to/python app.py`.")
+        return found
+
+
+def _changed_folder(text: str, workdir: str) -> tuple[str, str]:
+    cwd = workdir
+    match = _CD.match(text)
+    while match:
+        cwd = os.path.join(cwd, "".join(shlex.split(match.group(1))))
+        if not os.path.isdir(cwd):
+            raise GuestError("not_found", "There is no folder `%s` for `%s`." % (match.group(1), text.strip()))
+        text = text[match.end() :]
+        match = _CD.match(text)
+    return os.path.normpath(cwd), text
+
+
+def _words(rest: str, text: str) -> list:
+    try:
+        words = shlex.split(rest)
+    except ValueError as exc:
+        raise GuestError("invalid", "The entry point `%s` has a quoting error: %s." % (text.strip(), exc), "Close the quote.")
+    words = [word for word in words if word != "2>&1"]  # both come in order anyway
+    bare = set(shlex.split(rest, posix=False)) if "'" in rest or '"' in rest else set(words)
+    for word in words:
+        if _OPERATORS.match(word) and word in bare or "`" in word and word in bare or "$(" in word:
+            raise GuestError(
+                "invalid",
+                "The entry point `%s` is a shell command line (`%s`); the debugger starts one Python program." % (text.strip(), word),
+                "Leave out pipes, redirections and further commands. " + FORMS,
+            )
+    return words
+
+
+def _assignments(words: list) -> tuple[dict, list]:
+    env: dict = {}
+    words = list(words)
+    while words and (words[0] in ("env", "exec", "time") or _ASSIGNMENT.match(words[0])):
+        word = words.pop(0)
+        if "=" in word:
+            name, _, value = word.partition("=")
+            env[name] = value
+    return env, words
+
+
+def _program(words: list, place: _Place) -> tuple[list, dict]:
+    word, args = words[0], words[1:]
+    name = os.path.basename(word)
+    if _PYTHON.match(name):
+        return _python(_interpreter(word, place), args, place)
+    if name == "pdb" or name.startswith("pdb3"):
+        return [place.python()], _behind_pdb(args, place)
+    if name in _WRAPPERS or name in _SHELLS or name.endswith((".sh", ".bash")):
+        raise GuestError(
+            "invalid",
+            "`%s` starts its Python programs itself, which the debugger can't follow." % " ".join(words[:2]),
+            "Give the command that it runs. " + FORMS,
+        )
+    if "::" in word:
+        return [place.python()], {"mode": "module", "target": "pytest", "args": words}
+    if word.endswith((".py", ".pyw")):
+        return _bare_file(words, place)
+    script = place.which(word)
+    if script is not None:
+        return _console_script(word, script, args, place)
+    if name in ("pytest", "py.test"):
+        return [place.python()], {"mode": "module", "target": "pytest", "args": args}
+    if _MODULE.match(word) and _is_module(word, place.cwd):
+        return [place.python()], {"mode": "module", "target": word, "args": args}
+    raise GuestError("not_found", "There is no program, script or module `%s`." % word, FORMS)
+
+
+def _interpreter(word: str, place: _Place) -> str:
+    found = place.which(word)
+    if found is None and "/" not in word and word in ("python", "python3"):
+        return place.python()
+    if found is None:
+        raise GuestError("not_found", "There is no interpreter `%s` in the sandbox." % word, "Name one that is there, such as `python3`.")
+    return found
+
+
+def _python(python: str, args: list, place: _Place) -> tuple[list, dict]:
+    options = [python]
+    args = list(args)
+    while args:
+        word = args.pop(0)
+        if word == "--check-hash-based-pycs" and args:
+            options += [word, args.pop(0)]
+        elif not word.startswith("-") or word == "-":
+            return options, _script(word, args, place)
+        else:
+            target = _option(word, args, options, place)
+            if target is not None:
+                return options, target
+    raise GuestError("invalid", "The entry point `%s` names no script or module to run." % place.text.strip(), FORMS)
+
+
+def _option(word: str, args: list, options: list, place: _Place) -> dict | None:
+    """Take one word of short options; gives the target when it is among them."""
+    for position, letter in enumerate(word[1:], 1):
+        if letter in "cmWX":
+            value = word[position + 1 :] or (args.pop(0) if args else None)
+            if value is None:
+                raise GuestError("invalid", "`-%s` lacks its argument in the entry point `%s`." % (letter, place.text.strip()), FORMS)
+            if letter in "WX":
+                options += ["-" + letter, value]
+                return None
+            return _module(value, args, place) if letter == "m" else {"mode": "code", "target": value, "args": args}
+        if letter == "i":
+            continue  # the debugger stays at the end anyway
+        if letter not in _FLAGS:
+            raise GuestError("invalid", "Python's option `%s` can't be part of an entry point." % word, FORMS)
+        options.append("-" + letter)
+    return None
+
+
+def _module(name: str, args: list, place: _Place) -> dict:
+    if name == "pdb":
+        return _behind_pdb(args, place)
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise GuestError("invalid", "`%s` is no module name." % name, FORMS)
+    return {"mode": "module", "target": name, "args": args}
+
+
+def _behind_pdb(args: list, place: _Place) -> dict:
+    args = list(args)
+    while args:
+        word = args.pop(0)
+        if word in ("-c", "--command") and args:
+            args.pop(0)
+        elif word == "-m" and args:
+            return _module(args.pop(0), args, place)
+        elif not word.startswith("-"):
+            return _script(word, args, place)
+    raise GuestError("invalid", "The entry point `%s` names no script or module to run." % place.text.strip(), FORMS)
+
+
+def _script(word: str, args: list, place: _Place) -> dict:
+    path = os.path.join(place.cwd, word)
+    if os.path.isfile(path) or os.path.isfile(os.path.join(path, "__main__.py")):
+        return {"mode": "script", "target": word, "args": args}
+    if os.path.isdir(path):
+        raise GuestError("invalid", "`%s` is a folder without a `__main__.py`." % word, FORMS)
+    raise GuestError("not_found", "There is no file `%s`." % word, _similar(word, place.cwd))
+
+
+def _bare_file(words: list, place: _Place) -> tuple[list, dict]:
+    target = _script(words[0], words[1:], place)
+    name = os.path.basename(words[0])
+    if name.startswith("test_") or name.endswith("_test.py"):
+        return [place.python()], {"mode": "module", "target": "pytest", "args": words}
+    return [place.python()], target
+
+
+def _console_script(word: str, script: str, args: list, place: _Place) -> tuple[list, dict]:
+    python = _python_of_script(script, place)
+    if python is None:
+        raise GuestError("invalid", "`%s` is no Python program." % word, FORMS)
+    return python, {"mode": "console", "target": script, "args": args}
+
+
+def _python_of_script(script: str, place: _Place) -> list | None:
+    """The interpreter that the script's first lines name; None when it isn't Python."""
+    with open(script, "rb") as file:
+        head = file.read(1024).decode("utf-8", "replace").splitlines()[:2]
+    if not head or not head[0].startswith("#!"):
+        return None
+    words = head[0][2:].split()
+    if words and os.path.basename(words[0]) == "env":
+        words = [word for word in words[1:] if word != "-S"]
+    if words and _PYTHON.match(os.path.basename(words[0])):
+        found = place.which(words[0])
+        return None if found is None else [found] + words[1:]
+    # Installers write a shell line when the interpreter's path is too long: '''exec' /path/python "$0" "$@"
+    match = re.match(r"'''exec' (\S+|\"[^\"]*\") ", head[1]) if len(head) > 1 else None
+    return [match.group(1).strip('"')] if match else None
+
+
+def _is_module(name: str, cwd: str) -> bool:
+    path = os.path.join(cwd, *name.split("."))
+    return os.path.isfile(path + ".py") or os.path.isfile(os.path.join(path, "__main__.py"))
+
+
+def _similar(word: str, cwd: str) -> str:
+    """A hint with the files that have almost this name."""
+    names = []
+    for folder, folders, files in os.walk(cwd):
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in ("node_modules", "__pycache__")]
+        names += [os.path.relpath(os.path.join(folder, name), cwd) for name in files if name.endswith(".py")]
+        if len(names) > 5000:
+            break
+    same = sorted(name for name in names if os.path.basename(name) == os.path.basename(word))
+    close = same[:3] or difflib.get_close_matches(word, names, 3, 0.6)
+    return "Did you mean %s?" % " or ".join("`%s`" % name for name in close) if close else FORMS

@@ -1,0 +1,21 @@
+"""What a request is refused with."""
+
+from __future__ import annotations
+
+
+class GuestError(Exception):
+    """A refusal that the host shows as it is.
+
+    `code` is one of invalid, path, read_only, stale_stop, not_found, conflict, internal, cancelled. `message` says what happened,
+    with the value; `hint` what to do next.
+    """
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+
+    def as_dict(self) -> dict:
+        """The `error` of a reply."""
+        return {"code": self.code, "message": self.message, "hint": self.hint}

@@ -1,0 +1,314 @@
+"""An archive that arrives in pieces and becomes files of the workspace.
+
+Plain tar streams go through the system's `tar` where it is GNU's: it is three times as fast as Python's. All else (compressed, zip, no such
+`tar`) is done here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+import threading
+
+from .errors import GuestError
+from .workspace import Workspace, shown
+
+_ZIP = b"PK\x03\x04"
+_COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")
+_TIMEOUT_S = 300.0
+_CHUNK = 1 << 20
+
+
+class Extraction:
+    """Takes the pieces of one archive. How it is read shows in its first bytes."""
+
+    def __init__(self, workspace: Workspace, children, unwrap: bool) -> None:
+        self._workspace = workspace
+        self._children = children
+        self._unwrap = unwrap
+        self._way = None
+        self._size = 0
+        self._before = set(os.listdir(workspace.root)) if unwrap else set()
+
+    def feed(self, data: bytes) -> None:
+        """The next piece. Raises GuestError (invalid) when the archive is broken."""
+        if not data:
+            return
+        if self._way is None:
+            self._way = self._choose(data)
+        self._size += len(data)
+        try:
+            self._way.feed(data)
+        except BrokenPipeError:
+            # It has ended before its input: at the padding behind the archive, or at an error that `finish` tells.
+            pass
+
+    def finish(self) -> tuple[int, int]:
+        """(files made, bytes of the archive). Raises GuestError (invalid)."""
+        if self._way is None:
+            return 0, 0
+        try:
+            files = self._way.finish()
+        finally:
+            self._way.close()
+        if self._unwrap:
+            self._lift()
+        return files, self._size
+
+    def abandon(self) -> None:
+        """Give it up; what has been made stays."""
+        if self._way is not None:
+            self._way.close()
+
+    def _choose(self, data: bytes):
+        root = self._workspace.root
+        if data.startswith(_ZIP):
+            return _Zip(self._workspace)
+        if not data.startswith(_COMPRESSED) and _has_gnu_tar():
+            return _TarProgram(root, self._children)
+        return _TarModule(self._workspace)
+
+    def _lift(self) -> None:
+        """Move what is in the one new top folder up into the workspace."""
+        root = self._workspace.root
+        new = set(os.listdir(root)) - self._before
+        top = os.path.join(root, next(iter(new))) if len(new) == 1 else ""
+        if not top or os.path.islink(top) or not os.path.isdir(top) or self._before.intersection(os.listdir(top)):
+            return
+        aside = os.path.join(root, ".unwrapped-" + os.urandom(6).hex())  # the folder may hold one of its own name
+        os.rename(top, aside)
+        for name in os.listdir(aside):
+            os.rename(os.path.join(aside, name), os.path.join(root, name))
+        os.rmdir(aside)
+
+
+_gnu_tar = None
+
+
+def _has_gnu_tar() -> bool:
+    global _gnu_tar
+    if _gnu_tar is None:
+        program = shutil.which("tar")
+        # Its own text, without starting it. Busybox and others don't know all that our streams hold.
+        _gnu_tar = program is not None and _contains(program, b"GNU tar")
+    return _gnu_tar
+
+
+def _contains(path: str, text: bytes) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return text in file.read(4 << 20)
+    except OSError:
+        return False
+
+
+class _TarProgram:
+    """`tar -x`, fed through a pipe."""
+
+    def __init__(self, root: str, children) -> None:
+        self._errors = tempfile.TemporaryFile()
+        self._names = tempfile.TemporaryFile()
+        read_fd, self._fd = os.pipe()
+        # `-p`: exact modes. Links that lead outside are made last by GNU tar, so nothing is written through them.
+        argv = ["tar", "-x", "-v", "-p", "--no-same-owner", "-f", "-", "-C", root]
+        env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+        try:
+            self._child = children.spawn(argv, root, env, read_fd, self._names.fileno(), self._errors.fileno())
+        except GuestError:
+            os.close(self._fd)
+            self._fd = -1
+            raise
+        finally:
+            os.close(read_fd)
+
+    def feed(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._fd, view) :]
+
+    def finish(self) -> int:
+        self._hang_up()
+        status = self._child.wait(_TIMEOUT_S)
+        if status is None:
+            raise GuestError("invalid", "The archive could not be extracted within %d s." % _TIMEOUT_S)
+        if status != (0, None):
+            self._errors.seek(0)
+            text = self._errors.read(4000).decode("utf-8", "backslashreplace").strip()
+            raise GuestError("invalid", "The archive could not be extracted: %s" % (text or "tar ended with %s" % (status,)))
+        self._names.seek(0)
+        return sum(1 for name in self._names if not name.endswith(b"/\n"))
+
+    def close(self) -> None:
+        self._hang_up()
+        self._child.kill_tree()
+        self._errors.close()
+        self._names.close()
+
+    def _hang_up(self) -> None:
+        if self._fd != -1:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class _TarModule:
+    """`tarfile` in a thread, fed through a pipe; any compression that this Python has."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._writer = _Writer(workspace)
+        self._error = None
+        read_fd, self._fd = os.pipe()
+        self._thread = threading.Thread(target=self._run, args=(os.fdopen(read_fd, "rb"),), name="tar", daemon=True)
+        self._thread.start()
+
+    feed = _TarProgram.feed
+    _hang_up = _TarProgram._hang_up
+
+    def finish(self) -> int:
+        self._hang_up()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._writer.files
+
+    def close(self) -> None:
+        self._hang_up()
+
+    def _run(self, source) -> None:
+        import tarfile
+        import zlib
+
+        # Errors of the decompressors that `tarfile` lets through; `lzma` may not be there.
+        broken = (tarfile.TarError, EOFError, zlib.error, ValueError, *_lzma_error())
+        with source:
+            try:
+                with tarfile.open(fileobj=source, mode="r|*") as archive:
+                    for member in archive:
+                        self._member(archive, member)
+                    self._writer.finish()
+            except GuestError as exc:
+                self._error = exc
+            except broken as exc:
+                self._error = GuestError("invalid", "The archive could not be extracted: %s." % exc)
+            except OSError as exc:
+                self._error = GuestError("invalid", "The archive could not be extracted: %s." % (exc.strerror or exc))
+
+    def _member(self, archive, member) -> None:
+        if member.isdir():
+            self._writer.folder(member.name, member.mode, member.mtime)
+        elif member.issym():
+            self._writer.link(member.name, member.linkname)
+        elif member.islnk():
+            self._writer.hard_link(member.name, member.linkname)
+        elif member.isreg():
+            self._writer.file(member.name, archive.extractfile(member), member.mode, member.mtime)
+
+
+class _Zip:
+    """`zipfile`, which needs the whole archive."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._writer = _Writer(workspace)
+        self._file = tempfile.TemporaryFile(dir=workspace.home)
+
+    def feed(self, data: bytes) -> None:
+        try:
+            self._file.write(data)
+        except OSError as exc:
+            raise GuestError("invalid", "The archive does not fit: %s." % exc.strerror)
+
+    def finish(self) -> int:
+        import time
+        import zipfile
+        import zlib
+
+        try:
+            with zipfile.ZipFile(self._file) as archive:
+                for info in archive.infolist():
+                    mtime = time.mktime(info.date_time + (0, 0, -1))
+                    self._member(archive, info, info.external_attr >> 16, mtime)
+            self._writer.finish()
+        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, OSError) as exc:
+            raise GuestError("invalid", "The archive could not be extracted: %s." % exc)
+        return self._writer.files
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _member(self, archive, info, mode: int, mtime: float) -> None:
+        if info.is_dir():
+            self._writer.folder(info.filename, mode or 0o755, mtime)
+        elif stat.S_ISLNK(mode):
+            self._writer.link(info.filename, os.fsdecode(archive.read(info)))
+        else:
+            with archive.open(info) as content:
+                self._writer.file(info.filename, content, mode or 0o644, mtime)
+
+
+class _Writer:
+    """Makes files, folders and links in the workspace, whatever names an archive brings."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._folders: list = []
+        self.files = 0
+
+    def folder(self, name: str, mode: int, mtime: float) -> None:
+        """Make a folder; its mode and time come last, when nothing is put into it any more."""
+        place = self._place(name)
+        if not os.path.isdir(place):
+            os.makedirs(place)
+        self._folders.append((place, mode, mtime))
+
+    def file(self, name: str, content, mode: int, mtime: float) -> None:
+        """Make a file of what can be read from `content`."""
+        place = self._cleared(name)
+        fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            shutil.copyfileobj(content, file, _CHUNK)
+            file.flush()
+            os.fchmod(fd, mode & 0o777)
+            os.utime(fd, (mtime, mtime))
+        self.files += 1
+
+    def link(self, name: str, target: str) -> None:
+        """Make a symbolic link; where it leads is not looked at, only never written through."""
+        os.symlink(target, self._cleared(name))
+        self.files += 1
+
+    def hard_link(self, name: str, target: str) -> None:
+        """A second name of an earlier file."""
+        os.link(self._place(target), self._cleared(name), follow_symlinks=False)
+        self.files += 1
+
+    def finish(self) -> None:
+        """Set what the folders were to have."""
+        for place, mode, mtime in reversed(self._folders):
+            os.chmod(place, (mode & 0o777) | 0o700)
+            os.utime(place, (mtime, mtime))
+
+    def _place(self, name: str) -> str:
+        parts = [part for part in name.split("/") if part not in ("", ".")]
+        if ".." in parts or name.startswith("/"):
+            raise GuestError("invalid", "The archive has a name that leads outside: %s." % shown(name))
+        place = os.path.join(self._workspace.root, *parts)
+        folder = os.path.dirname(place) if parts else place
+        if not self._workspace.holds(os.path.realpath(folder)):
+            raise GuestError("invalid", "The archive writes through a link that leads outside: %s." % shown(name))
+        return place
+
+    def _cleared(self, name: str) -> str:
+        place = self._place(name)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        if os.path.lexists(place):
+            os.unlink(place)
+        return place
+
+
+def _lzma_error() -> tuple:
+    try:
+        import lzma
+    except ImportError:
+        return ()
+    return (lzma.LZMAError,)

@@ -1,0 +1,213 @@
+"""Files of the workspace, one at a time: list, stat, read, write."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+
+from . import extraction
+from .errors import GuestError
+from .rules import RuleSet
+from .workspace import Workspace, kind_of, open_regular, os_errors, shown, workspace_of
+
+MAX_READ = (8 << 20) - 1
+MAX_CHECKED = 2 << 20
+"""Bytes; larger sources are not looked through for syntax errors."""
+
+
+def list_folder(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
+    """{path, depth, rules, limit} -> {"entries": [{path, kind, size, read_only, target?}], "omitted": n}, in the order of a tree."""
+    workspace = workspace_of(call.state)
+    path, limit = args.get("path", "."), int(args.get("limit", 1000))
+    entries: list[dict] = []
+    omitted = 0
+    for entry in workspace.walk(path, RuleSet(args.get("rules")), int(args.get("depth", 1))):
+        if len(entries) < limit:
+            entries.append(_described(entry))
+        else:
+            omitted += 1
+    return {"entries": entries, "omitted": omitted}, b""
+
+
+def _described(entry) -> dict:
+    kind = entry.kind
+    size = entry.info.st_size if kind == "file" else 0
+    described = {"path": shown(entry.path), "kind": kind, "size": size, "read_only": entry.read_only}
+    if kind == "link":
+        try:
+            described["target"] = shown(os.readlink(entry.full))
+        except OSError:
+            pass  # gone since it was listed
+    return described
+
+
+def stat_file(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
+    """{path} -> {"kind", "size"} of what it leads to. Raises GuestError (not_found, path)."""
+    path = args.get("path")
+    real = workspace_of(call.state).locate(path)
+    with os_errors(path):
+        info = os.stat(real)
+    return {"kind": kind_of(info.st_mode), "size": info.st_size}, b""
+
+
+def read_file(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
+    """{path, max_bytes} -> {"size", "mode", "digest", "truncated"} + the first `max_bytes` bytes.
+
+    `digest` is what `files.write` takes as `expect_digest`; empty when truncated. Raises GuestError (not_found, invalid, path).
+    """
+    path = args.get("path")
+    limit = min(int(args.get("max_bytes") or MAX_READ), MAX_READ)
+    fd = open_regular(workspace_of(call.state).locate(path), path)
+    with os.fdopen(fd, "rb", buffering=0) as file, os_errors(path):
+        info = os.fstat(fd)
+        data = _read_up_to(file, limit + 1)
+    truncated = len(data) > limit
+    data = data[:limit]
+    header = {
+        "size": max(info.st_size, len(data)),
+        "mode": stat.S_IMODE(info.st_mode),
+        "digest": "" if truncated else digest_of(data),
+        "truncated": truncated,
+    }
+    return header, data
+
+
+def _read_up_to(file, limit: int) -> bytes:
+    pieces = []
+    while limit > 0:
+        piece = file.read(min(limit, 1 << 20))
+        if not piece:
+            break
+        pieces.append(piece)
+        limit -= len(piece)
+    return b"".join(pieces)
+
+
+def digest_of(data: bytes) -> str:
+    """What tells one content from another."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def write_file(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
+    """{path, expect_digest, make} + content -> {"created", "digest", "syntax_error", "breakpoints"}.
+
+    The file is replaced as a whole or not at all, with its mode kept; `make` makes missing folders. `expect_digest` is the digest of
+    what it must hold now, null when there must be no such file. `syntax_error` is set for Python files that this interpreter can't compile.
+    Raises GuestError: conflict when the content is another one, read_only, path, invalid, not_found.
+    """
+    workspace, path = workspace_of(call.state), args.get("path")
+    real = workspace.locate(path)
+    if workspace.rules.read_only.takes(workspace.relative(real)):
+        raise GuestError("read_only", "%s is read-only in this session." % shown(path))
+    if args.get("make"):
+        with os_errors(path):
+            os.makedirs(os.path.dirname(real), exist_ok=True)
+    with workspace.lock:
+        old = _expected(real, path, args.get("expect_digest"))
+        with os_errors(path):
+            replace(real, payload, old)
+    answer = {
+        "created": old is None,
+        "digest": digest_of(payload),
+        "syntax_error": syntax_error(real, payload),
+        "breakpoints": call.state.breakpoints.file_changed(workspace.relative(real)),
+    }
+    return answer, b""
+
+
+def _expected(real: str, path: str, digest):
+    """The stat of the file that is there, or None. Raises GuestError (conflict) when its content is not the one expected."""
+    if not os.path.lexists(real):
+        if digest is not None:
+            raise GuestError("conflict", "%s has been removed meanwhile." % shown(path), "List the folder.")
+        return None
+    fd = open_regular(real, path)
+    with os.fdopen(fd, "rb") as file, os_errors(path):
+        if digest is None:
+            raise GuestError("conflict", "%s exists by now." % shown(path), "View it and try again.")
+        if digest_of(file.read()) != digest:
+            raise GuestError("conflict", "%s has changed since it was read." % shown(path), "View it and try again.")
+        return os.fstat(fd)
+
+
+def replace(real: str, data: bytes, old=None) -> None:
+    """Make `data` the content of `real`, at once; `old` is the stat of the file it replaces. Raises OSError."""
+    folder, name = os.path.split(real)
+    temporary = os.path.join(folder, ".%s.%s" % (name[:100], os.urandom(6).hex()))
+    mode = stat.S_IMODE(old.st_mode) if old is not None else 0o666
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            if old is not None:
+                _adopt(fd, old, len(data))
+        os.replace(temporary, real)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _adopt(fd: int, old, size: int) -> None:
+    now = os.fstat(fd)
+    if (now.st_uid, now.st_gid) != (old.st_uid, old.st_gid):
+        try:
+            os.fchown(fd, old.st_uid, old.st_gid)
+        except PermissionError:
+            pass  # not root: it is ours from now on
+    os.fchmod(fd, stat.S_IMODE(old.st_mode))  # again: the umask had its say, and fchown clears bits
+    # Python takes compiled code for current when the source has the same size and the same mtime in whole seconds.
+    if size == old.st_size and int(now.st_mtime) <= int(old.st_mtime):
+        os.utime(fd, (now.st_atime, int(old.st_mtime) + 1))
+
+
+def syntax_error(real: str, data: bytes):
+    """`line 3: invalid syntax` for a Python file that does not compile here, else None."""
+    if not real.endswith((".py", ".pyi")) or len(data) > MAX_CHECKED:
+        return None
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # The whole way to bytecode: some errors, such as a `return` outside of a function, show up late.
+            compile(data, os.path.basename(real), "exec", dont_inherit=True)
+    except SyntaxError as exc:
+        where = "line %d: " % exc.lineno if exc.lineno else ""
+        return "%s%s (Python %d.%d)" % ((where, str(exc.msg)[:500]) + sys.version_info[:2])
+    except (ValueError, OverflowError, RecursionError, MemoryError) as exc:
+        return "%s: %s" % (type(exc).__name__, str(exc)[:500])
+    return None
+
+
+def extract(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
+    """{data: begin|more|end} + a piece of an archive -> {}; at the end {"files": n, "bytes": n}.
+
+    `begin` may have `unwrap`: true, for archives whose one top folder is the repository. Raises GuestError (invalid, conflict).
+    """
+    workspace: Workspace = workspace_of(call.state)
+    step = args.get("data")
+    if step == "begin":
+        if workspace.extraction is not None:
+            workspace.extraction.abandon()
+        workspace.extraction = extraction.Extraction(workspace, call.state.children, bool(args.get("unwrap")))
+        return {}, b""
+    if step not in ("more", "end") or workspace.extraction is None:
+        raise GuestError("conflict", "No archive is being extracted.", "`begin` comes first, then `more`, then `end`.")
+    if step == "more":
+        workspace.extraction.feed(payload)
+        return {}, b""
+    running, workspace.extraction = workspace.extraction, None
+    files, size = running.finish()
+    return {"files": files, "bytes": size}, b""
+
+
+OPS = {
+    "files.list": list_folder,
+    "files.stat": stat_file,
+    "files.read": read_file,
+    "files.write": write_file,
+    "files.extract": extract,
+}

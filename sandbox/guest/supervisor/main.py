@@ -1,0 +1,89 @@
+"""The supervisor: sets itself up, serves until its time is over, and takes everything with it when it goes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+
+from ..frames import FramePipe
+from .breakpoints import Breakpoints
+from .children import Children
+from .output import OutputReader
+from .program import Program
+from .server import Server
+
+_PR_SET_DUMPABLE = 4
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+class Supervisor:
+    """What all operations share."""
+
+    def __init__(self, config: dict) -> None:
+        self.config = config
+        self.home: str = config["home"]
+        self.workdir: str = os.path.realpath(config["workdir"])
+        self.meta = None
+        self.touched = 0
+        """Counts operations that may have changed files."""
+        self.children = Children(reap_all=bool(config.get("reap_all")))
+        self.output = OutputReader()
+        self.breakpoints = Breakpoints(self.workdir)
+        self.program = Program(self)
+
+
+def main(config: dict) -> None:
+    """Serve until told to end, or the time is over. Never returns."""
+    _protect()
+    stream = _take_stdio() if config.get("stdio") else None
+    state = Supervisor(config)
+    server = Server(state, config)
+    _end_on_signals(server)
+    server.listen(config["socket"])
+    if stream is not None:
+        server.connect(stream)
+    reason = server.wait()
+    _end(state, server, reason)
+
+
+def _end(state: Supervisor, server: Server, reason: str) -> None:
+    server.say_goodbye(reason, timeout=0.5)
+    state.children.kill_everything()
+    state.children.wait_all(1.0)
+    if os.path.lexists(state.config["socket"]):
+        os.unlink(state.config["socket"])
+    sys.stderr.flush()
+    os._exit(0)  # worker threads may still wait for something
+
+
+def _protect() -> None:
+    """What runs beside us must not read our memory; what it leaves behind must come to us."""
+    if not sys.platform.startswith("linux"):
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _take_stdio() -> FramePipe:
+    """The connection on stdin and stdout, with both then pointing elsewhere: nothing may write into our frames."""
+    read_fd, write_fd = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    os.close(null)
+    return FramePipe(read_fd, write_fd)
+
+
+def _end_on_signals(server: Server) -> None:
+    def stop(number, frame) -> None:
+        # Not from the handler itself: the main thread may hold the lock that `stop` needs.
+        threading.Thread(target=server.stop, args=(signal.Signals(number).name,), daemon=True).start()
+
+    signal.signal(signal.SIGTERM, stop)
+    # Ignored by a handler, not by SIG_IGN: that one the programs that we start would inherit.
+    signal.signal(signal.SIGINT, lambda number, frame: None)
+    signal.signal(signal.SIGHUP, lambda number, frame: None)

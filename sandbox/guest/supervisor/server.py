@@ -1,0 +1,328 @@
+"""Connections, and the requests that come over them: many at once, each answered in its own time."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import socket
+import sys
+import threading
+import time
+import traceback
+
+from ..frames import BrokenFrame, FrameSocket, FrameStream
+from .errors import GuestError
+
+PROTOCOL = 1
+MAX_IN_FLIGHT = 64
+_THREAD_IDLE_S = 10.0
+_READING = ("debug.", "ping", "meta.", "output.", "files.read", "files.list", "files.stat", "files.search", "files.diff")
+_OP_MODULES = ("debug", "files", "search", "changes", "commands", "tests_run")
+
+
+class Call:
+    """One request, as its operation sees it."""
+
+    def __init__(self, state, connection: Connection, number, op: str) -> None:
+        self.state = state
+        self.op = op
+        self.cancelled = threading.Event()
+        self._connection = connection
+        self._number = number
+        self._lock = threading.Lock()
+        self._callbacks: list = []
+
+    def progress(self, data: dict) -> None:
+        """Tell the host how far it is. Nobody listening is no error."""
+        self._connection.send({"id": self._number, "progress": data})
+
+    def on_cancel(self, callback) -> None:
+        """Have `callback()` called in another thread when the request is cancelled; at once if it already was."""
+        with self._lock:
+            if not self.cancelled.is_set():
+                self._callbacks.append(callback)
+                return
+        self._connection.server.workers.submit(callback)
+
+    def cancel(self) -> None:
+        """Cancel it; a second time does nothing."""
+        with self._lock:
+            callbacks, self._callbacks = self._callbacks, []
+            self.cancelled.set()
+        for callback in callbacks:
+            self._connection.server.workers.submit(callback)
+
+
+class Workers:
+    """Threads that are kept for a while, so that a request need not start one."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._jobs: list = []
+        self._idle = 0
+
+    def submit(self, job) -> None:
+        """Run `job()` soon in some thread."""
+        with self._changed:
+            if self._idle > len(self._jobs):
+                self._jobs.append(job)
+                self._changed.notify()
+                return
+        threading.Thread(target=self._run, args=(job,), name="worker", daemon=True).start()
+
+    def _run(self, job) -> None:
+        while job is not None:
+            job()
+            job = self._next()
+
+    def _next(self):
+        with self._changed:
+            self._idle += 1
+            self._changed.wait_for(lambda: self._jobs, _THREAD_IDLE_S)
+            self._idle -= 1
+            return self._jobs.pop(0) if self._jobs else None
+
+
+class Connection:
+    """One stream to a host, and what it has asked for."""
+
+    def __init__(self, server: Server, stream: FrameStream) -> None:
+        self.server = server
+        self._stream = stream
+        self._lock = threading.Lock()
+        self._calls: dict = {}
+
+    def serve(self) -> None:
+        """Greet, then serve until the stream ends."""
+        self.send(self.server.hello())
+        try:
+            while True:
+                frame = self._stream.receive()
+                if frame is None:
+                    break
+                self._take(*frame)
+        except (BrokenFrame, OSError) as exc:
+            if isinstance(exc, BrokenFrame):
+                print("connection closed: %s" % exc, file=sys.stderr)
+        finally:
+            self._abandon()
+
+    def send(self, header: dict, payload: bytes = b"") -> None:
+        """Send a frame. The host may be gone: then it goes nowhere.
+
+        Raises ValueError, TypeError when it is no valid frame.
+        """
+        try:
+            self._stream.send(header, payload)
+        except OSError:
+            pass  # `serve` sees the end of the stream by itself
+
+    def _take(self, header: dict, payload: bytes) -> None:
+        number, op, args = header.get("id"), header.get("op"), header.get("args", {})
+        if not isinstance(op, str) or not isinstance(args, dict) or not isinstance(number, int):
+            error = GuestError("invalid", "A request has an integer `id`, a string `op` and an object `args`.")
+            self.send({"id": number if isinstance(number, int) else None, "error": error.as_dict()})
+        elif op == "cancel":
+            self._cancel(args.get("id"))
+            self.send({"id": number, "ok": {}})
+        else:
+            self._start(number, op, args, payload)
+
+    def _start(self, number: int, op: str, args: dict, payload: bytes) -> None:
+        call = Call(self.server.state, self, number, op)
+        with self._lock:
+            busy = number in self._calls or len(self._calls) >= MAX_IN_FLIGHT
+            if not busy:
+                self._calls[number] = call
+        if busy:
+            error = GuestError("conflict", "Request %d is under way, or %d are." % (number, MAX_IN_FLIGHT))
+            self.send({"id": number, "error": error.as_dict()})
+            return
+        self.server.begin(op)
+        self.server.workers.submit(lambda: self._run(call, number, args, payload))
+
+    def _run(self, call: Call, number: int, args: dict, payload: bytes) -> None:
+        header, data = self.server.answer(call, args, payload)
+        header["id"] = number
+        with self._lock:
+            del self._calls[number]
+        self.server.finish(call.op)  # before the answer: whoever has it may count on it
+        try:
+            self.send(header, data)
+        except (ValueError, TypeError) as exc:  # too large, or no JSON: a bug of ours, and no reason to leave the host waiting
+            self.send({"id": number, "error": GuestError("internal", repr(exc)[:1000]).as_dict()})
+        if call.op == "shutdown":
+            self.server.stop("shutdown")
+
+    def _cancel(self, number) -> None:
+        with self._lock:
+            call = self._calls.get(number)
+        if call is not None:
+            call.cancel()
+
+    def _abandon(self) -> None:
+        with self._lock:
+            calls = list(self._calls.values())
+        for call in calls:
+            # The debugged program goes on by itself; what only served this host must not.
+            if call.op in ("exec", "eval"):
+                call.cancel()
+        self._stream.close()
+
+
+class Server:
+    """Accepts connections and keeps the time: idle, age, and how long nobody is connected."""
+
+    def __init__(self, state, config: dict) -> None:
+        self.state = state
+        self.workers = Workers()
+        self._config = config
+        self._ops = {"ping": _ping, "meta.set": _set_meta, "shutdown": _ping}
+        self._modules = list(_OP_MODULES)
+        self._changed = threading.Condition()
+        self._connections: set[Connection] = set()
+        self._busy = 0
+        self._reason: str | None = None
+        self._started = self._used = self._left = time.monotonic()
+
+    def listen(self, path: str) -> None:
+        """Accept connections on the unix socket `path` from now on."""
+        if os.path.lexists(path):
+            os.unlink(path)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        mask = os.umask(0o177)
+        try:
+            listener.bind(path)
+        finally:
+            os.umask(mask)
+        listener.listen(16)
+        threading.Thread(target=self._accept, args=(listener,), name="accept", daemon=True).start()
+
+    def connect(self, stream: FrameStream) -> None:
+        """Serve one more connection, in a thread of its own."""
+        connection = Connection(self, stream)
+        with self._changed:
+            self._connections.add(connection)
+        threading.Thread(target=self._serve, args=(connection,), name="connection", daemon=True).start()
+
+    def hello(self) -> dict:
+        """What a new connection is greeted with."""
+        now = time.monotonic()
+        return {
+            "event": "hello",
+            "protocol": PROTOCOL,
+            "python": sys.version.split()[0],
+            "executable": sys.executable,
+            "workdir": self.state.workdir,
+            "meta": self.state.meta,
+            "age_s": round(now - self._started, 3),
+            "expires_in_s": round(max(0.0, min(self._used + self._config["idle_s"], self._end()) - now), 3),
+        }
+
+    def begin(self, op: str) -> None:
+        """A request has come."""
+        if op != "ping":
+            with self._changed:
+                self._busy += 1
+                self.state.touched += not op.startswith(_READING)
+
+    def finish(self, op: str) -> None:
+        """It has been served: being idle starts now."""
+        if op != "ping":
+            with self._changed:
+                self._busy -= 1
+                self.state.touched += not op.startswith(_READING)
+                self._used = time.monotonic()
+                self._changed.notify_all()
+
+    def answer(self, call: Call, args: dict, payload: bytes) -> tuple[dict, bytes]:
+        """The reply to a request, without its id."""
+        try:
+            ok, data = self._find(call.op)(args, payload, call)
+            if call.cancelled.is_set() and not call.op.startswith("debug."):
+                raise GuestError("cancelled", "`%s` was cancelled." % call.op)
+            return {"ok": ok}, data
+        except GuestError as exc:
+            return {"error": exc.as_dict()}, b""
+        except Exception as exc:  # the one place where a bug of ours becomes an answer
+            traceback.print_exc()
+            return {"error": GuestError("internal", repr(exc)[:1000]).as_dict()}, b""
+
+    def stop(self, reason: str) -> None:
+        """Have `wait` return."""
+        with self._changed:
+            self._reason = self._reason or reason
+            self._changed.notify_all()
+
+    def wait(self) -> str:
+        """Wait until it is time to end; gives the reason."""
+        with self._changed:
+            while self._reason is None:
+                deadline, reason = self._next_deadline()
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
+                    self._reason = reason
+                else:
+                    self._changed.wait(remaining)
+            return self._reason
+
+    def say_goodbye(self, reason: str, timeout: float) -> None:
+        """Tell all connections why; a host that doesn't read keeps us no longer than `timeout` seconds."""
+        with self._changed:
+            connections = list(self._connections)
+        event = {"event": "closing", "reason": reason}
+        threads = [threading.Thread(target=connection.send, args=(event,), daemon=True) for connection in connections]
+        end = time.monotonic() + timeout
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.0, end - time.monotonic()))
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            sock, _ = listener.accept()
+            self.connect(FrameSocket(sock))
+
+    def _serve(self, connection: Connection) -> None:
+        try:
+            connection.serve()
+        finally:
+            with self._changed:
+                self._connections.discard(connection)
+                self._left = time.monotonic()
+                self._changed.notify_all()
+
+    def _find(self, op: str):
+        # Loaded when first asked for: most of the supervisor's start would be imports that a session may never use.
+        with self._changed:
+            while op not in self._ops and self._modules:
+                name = self._modules[0]
+                try:
+                    self._ops.update(importlib.import_module("." + name, __package__).OPS)
+                except ModuleNotFoundError as exc:
+                    if not exc.name.endswith("." + name):
+                        raise
+                del self._modules[0]
+            if op not in self._ops:
+                raise GuestError("not_found", "There is no operation `%s`." % op[:100])
+            return self._ops[op]
+
+    def _end(self) -> float:
+        return self._started + self._config["max_age_s"]
+
+    def _next_deadline(self) -> tuple[float, str]:
+        deadlines = [(self._end(), "it reached its maximum age")]
+        if not self._busy:
+            deadlines.append((self._used + self._config["idle_s"], "it was idle too long"))
+        if not self._connections:
+            deadlines.append((self._left + self._config["grace_s"], "no server was connected for too long"))
+        return min(deadlines)
+
+
+def _ping(args: dict, payload: bytes, call: Call) -> tuple[dict, bytes]:
+    return {}, b""
+
+
+def _set_meta(args: dict, payload: bytes, call: Call) -> tuple[dict, bytes]:
+    call.state.meta = args.get("meta")
+    return {}, b""

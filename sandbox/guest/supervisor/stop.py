@@ -1,0 +1,93 @@
+"""The answer about the program: where it is, and what happened since the last answer."""
+
+from __future__ import annotations
+
+KEPT = ("reason", "breakpoint", "frame", "project_frame", "thread", "source", "exception", "return_value", "test")
+LIMIT = 256 << 10
+"""Characters of pdb's text in one answer; more of it loses its middle."""
+
+
+class Place:
+    """Where the program is: what holds from one stop to the next answer."""
+
+    def __init__(self) -> None:
+        self.values: dict = dict.fromkeys(KEPT)
+        self.stale: list = []
+        self.changed: list = []
+        self.prompt = "(Pdb) "
+        self.exit_code: int | None = None
+        self.signal: str | None = None
+        self.native_stack: str | None = None
+
+    @property
+    def frame(self) -> dict | None:
+        return self.values["frame"]
+
+    def update(self, prompt: dict) -> None:
+        """Take what a prompt of the debugger says; at a new stop, what it doesn't say is no more."""
+        if prompt.get("stopped"):
+            self.values = dict.fromkeys(KEPT)
+            self.native_stack = None
+        self.values.update({key: prompt[key] for key in KEPT if key in prompt})
+        self.changed = prompt.get("changed") or []
+        self.prompt = prompt.get("prompt") or "(Pdb) "
+        if prompt.get("stale") is not None:
+            self.stale = prompt["stale"]
+
+    def exited(self, status: tuple, native_stack: str | None, end: dict | None) -> None:
+        """The program has ended, with `status` (exit code, signal name)."""
+        exception = (end or {}).get("exception")
+        self.values = dict.fromkeys(KEPT)
+        self.values.update(reason="exited", exception=exception)
+        self.changed, self.stale = [], []
+        self.prompt = "(Pdb) "
+        self.exit_code, self.signal = status
+        self.native_stack = native_stack
+
+    def at_pdb_prompt(self) -> bool:
+        """Whether lines are pdb commands now, and not the text of something else such as `commands` or `interact`."""
+        return self.prompt.strip("() ") == "Pdb"
+
+    def how(self) -> str:
+        """How it ended, in words."""
+        if self.signal:
+            return "killed by %s" % self.signal
+        return "exit code %s" % ("unknown" if self.exit_code is None else self.exit_code)
+
+
+def stop_of(state: str, stop: int, run: int, place: Place, replies: list, output: tuple, table, notices: list, extra: dict) -> dict:
+    """The `Stop` with all its keys. `replies` are the debugger's events that this answer tells, in order."""
+    there = state in ("stopped", "exited")
+    reply, reply_omitted = _text(replies)
+    not_run = [str(line) for event in replies for line in event.get("not_run") or []]
+    answer = {
+        "state": state,
+        "stop": stop,
+        "run": run,
+        "reply": reply,
+        "reply_omitted": reply_omitted,
+        "prompt": place.prompt,
+        "output": output[0],
+        "output_omitted": output[1],
+        "changed": place.changed if there and replies else [],
+        "exit_code": place.exit_code,
+        "signal": place.signal,
+        "native_stack": place.native_stack,
+        "breakpoints": table,
+        "stale": place.stale,
+        "not_run": not_run,
+        "notices": notices,
+    }
+    answer.update(place.values if there else dict.fromkeys(KEPT))
+    answer.update(extra)
+    return answer
+
+
+def _text(replies: list) -> tuple[str, int]:
+    texts = [str(event.get("text") or event.get("reply_text") or "") for event in replies]
+    omitted = sum(int(event.get("omitted") or 0) for event in replies)
+    text = "".join(texts)
+    if len(text) > LIMIT:
+        omitted += len(text) - LIMIT
+        text = text[: LIMIT // 2] + text[len(text) - LIMIT // 2 :]
+    return text, omitted

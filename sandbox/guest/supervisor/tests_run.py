@@ -1,0 +1,207 @@
+"""Test runs: a command, and what the tests in it say about themselves.
+
+The interpreters that the command starts load `hooks/sitecustomize.py`, which has pytest and unittest report each test on a datagram
+socket. The text that they print is never looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import tempfile
+import threading
+import time
+
+from . import commands
+
+HOOKS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "hooks")
+OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
+MAX_TESTS = 100_000
+_MAX_JSON = 1_500_000
+"""Bytes that the tests may take in the header of the answer."""
+_MAX_MESSAGE = 500
+_MAX_ID = 4000
+_MAX_RUNS = 1000
+_DATAGRAM = 1 << 16
+_PROGRESS_S = 0.1
+
+
+def evaluate(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
+    """{command, env, timeout_s, max_output} -> what `exec` gives, and {"tests": [{"id", "outcome", "duration_s", "message", "file"?, "line"?}],
+    "collected": n|null, "runner": "pytest"|"unittest"|null, "counts": {outcome: n}, "tests_omitted": n}.
+
+    Tests are in the order in which they began. One that ran when its process died is an error, and so are all of a run whose runner has
+    failed itself (INTERNALERROR of pytest): what it found by then is no verdict. `counts` is of all tests; when they are too
+    many for an answer, passed ones are left out of `tests` first. Progress: {"tests": n, "of": m|null, "last": id, "outcome"}.
+    Raises GuestError as `exec` does.
+    """
+    reports = Reports(call.progress)
+    try:
+        run = commands.run(args, call, reports.environment(args.get("env") or {}), lambda run: None)
+    finally:
+        reports.close()
+    answer = run.answer()
+    tests = reports.results(_end_of(answer))
+    shown = fitting(tests)
+    answer.update(
+        tests=shown,
+        collected=reports.collected,
+        runner=reports.runner,
+        counts={outcome: sum(test["outcome"] == outcome for test in tests) for outcome in OUTCOMES},
+        tests_omitted=len(tests) - len(shown),
+    )
+    return answer, b""
+
+
+def _end_of(answer: dict) -> str:
+    if answer["timed_out"]:
+        return "the time was over"
+    if answer["signal"] is not None:
+        return "it was killed by %s" % answer["signal"]
+    return "the run ended with exit code %s" % answer["exit_code"]
+
+
+def fitting(tests: list) -> list:
+    """As many of `tests` as fit into an answer, in their order; those that say nothing new are left out first."""
+    sizes = [len(json.dumps(test)) + 1 for test in tests]
+    if sum(sizes) <= _MAX_JSON and len(tests) <= MAX_TESTS:
+        return tests
+    left, kept = _MAX_JSON, set()
+    for index in sorted(range(len(tests)), key=lambda index: tests[index]["outcome"] in ("passed", "skipped", "xfailed")):
+        if sizes[index] > left or len(kept) >= MAX_TESTS:
+            break
+        left -= sizes[index]
+        kept.add(index)
+    return [test for index, test in enumerate(tests) if index in kept]
+
+
+class Reports:
+    """Receives what tests report, in a thread."""
+
+    def __init__(self, progress) -> None:
+        self._progress = progress
+        self._told = 0.0
+        self._collected: dict = {}
+        self._running: dict = {}
+        self._tests: dict = {}
+        self._runs: dict = {}
+        self._void: dict = {}
+        self.runner = None
+        # The name of a unix socket may have 107 bytes, so not somewhere deep down.
+        self._folder = tempfile.mkdtemp(prefix="pdbox-")
+        self._path = os.path.join(self._folder, "s")
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(self._path)
+        self._thread = threading.Thread(target=self._receive, name="reports", daemon=True)
+        self._thread.start()
+
+    def environment(self, own: dict) -> dict:
+        """What the command's environment needs on top of `own`."""
+        before = own.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+        # An empty entry would be the current folder, so none is made.
+        path = HOOKS + (os.pathsep + before if before else "")
+        names = "PYTHONPATH PDBOX_REPORT"
+        # tox hands on only what it is told to.
+        passed = (own.get("TOX_TESTENV_PASSENV", os.environ.get("TOX_TESTENV_PASSENV", "")) + " " + names).strip()
+        return {"PYTHONPATH": path, "PDBOX_REPORT": self._path, "TOX_TESTENV_PASSENV": passed}
+
+    def close(self) -> None:
+        """Take what has arrived and stop."""
+        # Datagrams come in the order in which they were sent, so all that came before this one has been read when it is.
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as last:
+            last.settimeout(5.0)
+            try:
+                last.sendto(b"", self._path)
+                self._thread.join()
+            except OSError:
+                pass  # the program has removed our socket: what is known is known
+        self._socket.close()
+        for remove, path in ((os.unlink, self._path), (os.rmdir, self._folder)):
+            try:
+                remove(path)
+            except OSError:
+                pass  # the same, or it has put something in there
+
+    @property
+    def collected(self):
+        """How many tests all runs together meant to run, None when none has said so."""
+        counts = [count for count in self._collected.values() if count is not None]
+        return sum(counts) if counts else None
+
+    def results(self, end: str) -> list:
+        """All tests; those that have not ended are errors, `end` says why."""
+        tests = []
+        for name, test in self._tests.items():
+            if name in self._running:
+                duration = max(0.0, time.monotonic() - self._running[name])
+                message = "The test was running when %s." % end
+                test = dict(test, outcome="error", duration_s=round(duration, 3), message=message)
+            elif self._runs[name] in self._void and test["outcome"] not in ("failed", "error"):
+                message = "%s; until then the test had %s." % (self._void[self._runs[name]], test["outcome"])
+                test = dict(test, outcome="error", message=message)
+            tests.append(test)
+        return tests
+
+    def _receive(self) -> None:
+        while True:
+            try:
+                data = self._socket.recv(_DATAGRAM)
+            except OSError:
+                return
+            if not data:
+                return
+            try:
+                message = json.loads(data.decode("utf-8", "replace"))
+            except (ValueError, RecursionError):
+                continue  # programs in the sandbox may write here whatever they like
+            if isinstance(message, dict):
+                self._take(message)
+
+    def _take(self, message: dict) -> None:
+        kind, name, run = message.get("kind"), message.get("id"), message.get("run")
+        if not isinstance(run, str) or (run not in self._collected and len(self._collected) >= _MAX_RUNS):
+            return
+        self._collected.setdefault(run, None)
+        if message.get("runner") in ("pytest", "unittest"):
+            self.runner = self.runner or message["runner"]
+        if kind == "collected":
+            count = message.get("count")
+            if isinstance(count, int) and 0 <= count < 1 << 31:
+                self._collected[run] = count
+        elif kind == "void":
+            self._void[run] = str(message.get("message"))[:_MAX_MESSAGE]
+        elif isinstance(name, str) and 0 < len(name) <= _MAX_ID and (name in self._tests or len(self._tests) < MAX_TESTS * 2):
+            self._runs[name] = run
+            if kind == "start":
+                self._tests.setdefault(name, {"id": name, "outcome": "error", "duration_s": 0.0, "message": ""})
+                self._running[name] = time.monotonic()
+            elif kind == "result" and message.get("outcome") in OUTCOMES:
+                self._running.pop(name, None)
+                self._tests[name] = _checked(message)
+                self._tell(name, message["outcome"])
+
+    def _tell(self, name: str, outcome: str) -> None:
+        now = time.monotonic()
+        if now - self._told >= _PROGRESS_S:
+            self._told = now
+            done = len(self._tests) - len(self._running)
+            self._progress({"tests": done, "of": self.collected, "last": name, "outcome": outcome})
+
+
+def _checked(message: dict) -> dict:
+    duration = message.get("duration_s")
+    test = {
+        "id": message["id"],
+        "outcome": message["outcome"],
+        "duration_s": round(float(duration), 6) if isinstance(duration, (int, float)) and 0 <= duration < 1e9 else 0.0,
+        "message": str(message.get("message") or "")[:_MAX_MESSAGE],
+    }
+    if isinstance(message.get("file"), str):
+        test["file"] = message["file"][:_MAX_ID]
+    if isinstance(message.get("line"), int):
+        test["line"] = message["line"]
+    return test
+
+
+OPS = {"eval": evaluate}

@@ -1,0 +1,186 @@
+"""The folder of the session: what lies inside of it, and in which order it is walked."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+
+from .errors import GuestError
+from .rules import RuleSet
+
+MAX_DEPTH = 100
+_MAKING = threading.Lock()
+
+
+class Entry:
+    """One name in the workspace. `path` is relative to it; `info` is its lstat."""
+
+    __slots__ = ("path", "full", "info", "read_only")
+
+    def __init__(self, path: str, full: str, info, read_only: bool) -> None:
+        self.path = path
+        self.full = full
+        self.info = info
+        self.read_only = read_only
+
+    @property
+    def kind(self) -> str:
+        """file, dir, link or other."""
+        return kind_of(self.info.st_mode)
+
+
+class Workspace:
+    """Turns paths of requests into paths of the system, and never one that lies outside."""
+
+    def __init__(self, root: str, home: str) -> None:
+        self.root = os.path.realpath(root)
+        self.home = home
+        self.lock = threading.Lock()
+        self.extraction = None
+        self.baseline = None
+        self.protected = None
+        self.rules = RuleSet(None)
+        """What tools may not see or change, once it is known: a link must not lead there."""
+
+    def locate(self, path) -> str:
+        """The real path of `path`, which need not exist.
+
+        Raises GuestError: path, when it lies outside or a link leads to a hidden file; invalid, when it is no path at all.
+        """
+        if not isinstance(path, str) or not path or "\0" in path:
+            raise GuestError("invalid", "%r is not a path." % (path,))
+        full = os.path.join(self.root, path)
+        with os_errors(path):
+            real = os.path.realpath(full)
+        if not self.holds(real):
+            raise GuestError("path", "%s points outside of the workspace." % shown(path))
+        inside = self.relative(real)
+        if inside != os.path.normpath(path) and self._is_hidden(inside):
+            raise GuestError("path", "%s is a link to a file that is hidden in this session." % shown(path))
+        return real
+
+    def holds(self, real: str) -> bool:
+        """Whether a real path lies in the workspace."""
+        return real == self.root or real.startswith(self.root.rstrip("/") + "/")
+
+    def relative(self, real: str) -> str:
+        """A real path inside, relative to the workspace; `.` for the workspace itself."""
+        return os.path.relpath(real, self.root)
+
+    def _is_hidden(self, inside: str) -> bool:
+        if ".git" in inside.split("/"):
+            return True
+        return self.rules.ignore.takes(inside) or self.rules.ignore.takes(inside + "/")
+
+    def walk(self, path: str, rules: RuleSet, depth: int = MAX_DEPTH):
+        """Entries below the folder `path`, in the order of a tree: a folder, what is in it, the next name.
+
+        Ignored ones and `.git` are left out, links are not followed. A folder that can't be read has no entries, except `path` itself:
+        Raises GuestError (not_found, invalid, path).
+        """
+        real = self.locate(path)
+        prefix = "" if path in (".", "") else os.path.normpath(path) + "/"
+        with os_errors(path):
+            names = sorted(os.listdir(real))
+        read_only = bool(prefix) and rules.read_only.takes(prefix)
+        return self._below(real, prefix, names, rules, depth, read_only)
+
+    def _below(self, real: str, prefix: str, names: list, rules: RuleSet, depth: int, read_only: bool):
+        for name in names:
+            if name == ".git":
+                continue
+            entry = _entry(prefix + name, os.path.join(real, name), rules, read_only)
+            if entry is None:
+                continue
+            yield entry
+            if depth > 1 and stat.S_ISDIR(entry.info.st_mode):
+                below = _names(entry.full)
+                for found in self._below(entry.full, entry.path + "/", below, rules, depth - 1, entry.read_only):
+                    yield found
+
+
+def workspace_of(state) -> Workspace:
+    """The workspace of a supervisor, made when it is first asked for."""
+    with _MAKING:
+        if getattr(state, "workspace", None) is None:
+            state.workspace = Workspace(state.workdir, state.home)
+        return state.workspace
+
+
+def kind_of(mode: int) -> str:
+    """file, dir, link or other for a `st_mode`."""
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "dir"
+    return "link" if stat.S_ISLNK(mode) else "other"
+
+
+def shown(path: str) -> str:
+    """`path` as text that every JSON reader takes: bytes of it that are not UTF-8 as \\xNN."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+class os_errors:
+    """`with os_errors(path):` makes what the system says about `path` a GuestError."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind, exc, trace) -> None:
+        if isinstance(exc, OSError):
+            raise _refusal(shown(self._path), exc) from exc
+        if isinstance(exc, ValueError) and not isinstance(exc, UnicodeError):
+            raise GuestError("invalid", "%r is not a path." % self._path) from exc
+
+
+def open_regular(real: str, path: str) -> int:
+    """A descriptor to read the regular file `real` with. Never waits for the other end of a pipe.
+
+    Raises GuestError (not_found, invalid); `path` is how it is called there.
+    """
+    with os_errors(path):
+        fd = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(fd).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(fd)
+        what = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+        raise GuestError("invalid", "%s is %s." % (shown(path), what))
+    return fd
+
+
+def _refusal(path: str, exc: OSError) -> GuestError:
+    if exc.errno == errno.ENOTDIR:
+        return GuestError("not_found", "%s: a part of this path is a file, or it is not a folder." % path)
+    if exc.errno == errno.ENOENT:
+        return GuestError("not_found", "No such file or folder: %s." % path)
+    if exc.errno == errno.EISDIR:
+        return GuestError("invalid", "%s is a folder." % path)
+    if exc.errno == errno.ENOSPC:
+        return GuestError("conflict", "No space is left in the sandbox for %s." % path, "Remove what is not needed with `bash`.")
+    if exc.errno == errno.ELOOP:
+        return GuestError("path", "%s is a link that leads to itself." % path)
+    return GuestError("invalid", "%s: %s." % (path, os.strerror(exc.errno or 0)))
+
+
+def _entry(path: str, full: str, rules: RuleSet, read_only: bool):
+    try:
+        info = os.lstat(full)
+    except OSError:
+        return None  # gone since its folder was read
+    name = path + "/" if stat.S_ISDIR(info.st_mode) else path
+    if rules.ignore.names(name):
+        return None
+    return Entry(path, full, info, read_only or rules.read_only.names(name))
+
+
+def _names(folder: str) -> list:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []  # gone, or not for us

@@ -1,0 +1,252 @@
+"""Raw streams out of a Docker engine's HTTP: `attach` and `exec`, without a thread for each."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+import struct
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.to_thread
+from anyio.abc import ByteStream
+
+from sandbox.errors import BackendUnavailable, SandboxLost
+
+log = logging.getLogger("pdbox.guest")
+
+_HEAD_LIMIT = 64 * 1024
+_STDERR = 2
+_LOG_LINES = 1000
+_LOG_WIDTH = 500
+
+
+class BlockingPipe(Protocol):
+    """A connected thing with blocking calls only: a Windows named pipe."""
+
+    def recv(self, bufsize: int, /) -> bytes: ...
+    def sendall(self, data: bytes, /) -> object: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where an engine listens."""
+
+    url: str
+    """`unix://`, `tcp://`, `ssh://` or `npipe://`."""
+    tls: ssl.SSLContext | None = None
+    pipe: Callable[[], BlockingPipe] | None = None
+    """Connects to a Windows named pipe; blocks."""
+
+    async def dial(self) -> ByteStream:
+        """Open a connection to the engine.
+
+        Raises:
+            OSError: it doesn't answer.
+        """
+        parts = urlsplit(self.url)
+        match parts.scheme:
+            case "unix" | "http+unix":
+                return await anyio.connect_unix(parts.path or parts.netloc)
+            case "tcp" | "http" | "https":
+                return await self._tcp(parts.hostname or "localhost", parts.port)
+            case "ssh":
+                return await _SshStream.open(parts.hostname or "", parts.username, parts.port)
+            case "npipe" if self.pipe is not None:
+                return ThreadStream(await anyio.to_thread.run_sync(self.pipe))
+            case other:
+                raise BackendUnavailable(
+                    f"No way to reach an engine by {other!r}.", "DOCKER_HOST takes unix, tcp, ssh or npipe."
+                )
+
+    async def _tcp(self, host: str, port: int | None) -> ByteStream:
+        if self.tls is None:
+            return await anyio.connect_tcp(host, port or 2375)
+        return await anyio.connect_tcp(
+            host, port or 2376, ssl_context=self.tls, tls_standard_compatible=False
+        )
+
+
+async def open_stream(endpoint: Endpoint, path: str, body: bytes = b"") -> GuestStream:
+    """POST `path` and take the connection over: the container's standard streams, or an exec's.
+
+    Raises:
+        SandboxLost: the engine refused, with its own words.
+        OSError: it doesn't answer.
+    """
+    raw = await endpoint.dial()
+    try:
+        await raw.send(_request(path, body))
+        status, rest = await _response(raw)
+        if status not in (101, 200):
+            raise SandboxLost(
+                f"The engine refused a stream ({status}): {rest.decode(errors='replace')[:300]}"
+            )
+    except BaseException:
+        await anyio.aclose_forcefully(raw)
+        raise
+    return GuestStream(raw, rest)
+
+
+def _request(path: str, body: bytes) -> bytes:
+    lines = [
+        f"POST {path} HTTP/1.1",
+        "Host: docker",
+        "Connection: Upgrade",
+        "Upgrade: tcp",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+    ]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+async def _response(raw: ByteStream) -> tuple[int, bytes]:
+    """The status, and what came behind the head: stream data, or the text of a refusal."""
+    head = bytearray()
+    while b"\r\n\r\n" not in head:
+        if len(head) > _HEAD_LIMIT:
+            raise SandboxLost("The engine answered with something that is not HTTP.")
+        try:
+            head += await raw.receive()
+        except anyio.EndOfStream:
+            raise SandboxLost("The engine closed the connection without an answer.") from None
+    lines, _, rest = bytes(head).partition(b"\r\n\r\n")
+    words = lines.split(b"\r\n", 1)[0].split()
+    if len(words) < 2 or not words[1].isdigit():
+        raise SandboxLost("The engine answered with something that is not HTTP.")
+    return int(words[1]), rest
+
+
+class GuestStream(ByteStream):
+    """Standard input and output of a process in a container. What it says on standard error goes to the log."""
+
+    def __init__(self, raw: ByteStream, received: bytes = b"") -> None:
+        self._raw = raw
+        self._buffer = bytearray(received)
+        self._left = 0
+        self._is_stderr = False
+        self.stderr: deque[str] = deque(maxlen=20)
+        """Its last lines on standard error."""
+        self._line = b""
+        self._logged = 0
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        """The next bytes of standard output."""
+        # Cancelled at an await, nothing is lost: all that was received is in the buffer.
+        while True:
+            while not self._left:
+                await self._next_part()
+            if not self._buffer:
+                await self._fill()
+            if not self._is_stderr:
+                return self._take(max_bytes)
+            self._note(self._take(self._left))
+
+    async def send(self, item: bytes) -> None:
+        """Write to standard input."""
+        await self._raw.send(item)
+
+    async def send_eof(self) -> None:
+        """End standard input."""
+        await self._raw.send_eof()
+
+    async def aclose(self) -> None:
+        """Close the connection to the engine."""
+        await self._raw.aclose()
+
+    @property
+    def extra_attributes(self) -> Mapping[Any, Any]:
+        """Those of the connection."""
+        return cast(Mapping[Any, Any], self._raw.extra_attributes)  # pyright: ignore[reportUnknownMemberType]
+
+    async def _next_part(self) -> None:
+        # 1 byte stream, 3 zero, 4 length, big-endian (Docker API, ContainerAttach, "Stream format").
+        while len(self._buffer) < 8:
+            await self._fill()
+        stream, self._left = struct.unpack(">BxxxL", self._buffer[:8])
+        self._is_stderr = stream == _STDERR
+        del self._buffer[:8]
+
+    async def _fill(self) -> None:
+        self._buffer += await self._raw.receive()
+
+    def _take(self, most: int) -> bytes:
+        size = min(self._left, len(self._buffer), most)
+        data = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        self._left -= size
+        return data
+
+    def _note(self, data: bytes) -> None:
+        *lines, self._line = (self._line + data).split(b"\n")
+        self._line = self._line[:_LOG_WIDTH]
+        for line in lines:
+            text = line[:_LOG_WIDTH].decode("utf-8", "replace")
+            self.stderr.append(text)
+            self._logged += 1
+            if self._logged <= _LOG_LINES:
+                log.warning("%s", text)
+
+
+class _SshStream(ByteStream):
+    """`docker system dial-stdio` on another machine, as the Docker command itself does it."""
+
+    def __init__(self, process: anyio.abc.Process) -> None:
+        self._process = process
+        assert process.stdin is not None and process.stdout is not None
+        self._stdin, self._stdout = process.stdin, process.stdout
+
+    @classmethod
+    async def open(cls, host: str, user: str | None, port: int | None) -> _SshStream:
+        where = [*(["-l", user] if user else []), *(["-p", str(port)] if port else []), "--", host]
+        return cls(
+            await anyio.open_process(["ssh", "-o", "BatchMode=yes", *where, "docker", "system", "dial-stdio"])
+        )
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        return await self._stdout.receive(max_bytes)
+
+    async def send(self, item: bytes) -> None:
+        await self._stdin.send(item)
+
+    async def send_eof(self) -> None:
+        await self._stdin.aclose()
+
+    async def aclose(self) -> None:
+        await self._stdin.aclose()
+        self._process.terminate()
+        await self._process.aclose()
+
+
+class ThreadStream(ByteStream):
+    """A blocking pipe: its calls wait in threads. Only where nothing else is to be had."""
+
+    def __init__(self, pipe: BlockingPipe) -> None:
+        self._pipe = pipe
+        # Reads wait for as long as nobody speaks: they must not take the threads of others.
+        self._limit = anyio.CapacityLimiter(2)
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        """The next bytes."""
+        data = await anyio.to_thread.run_sync(
+            self._pipe.recv, max_bytes, limiter=self._limit, abandon_on_cancel=True
+        )
+        if not data:
+            raise anyio.EndOfStream
+        return data
+
+    async def send(self, item: bytes) -> None:
+        """Write it all."""
+        await anyio.to_thread.run_sync(self._pipe.sendall, item, limiter=self._limit)
+
+    async def send_eof(self) -> None:
+        """Nothing: such a pipe has no half that could be closed."""
+
+    async def aclose(self) -> None:
+        """Close it; a read that waits ends."""
+        await anyio.to_thread.run_sync(self._pipe.close)

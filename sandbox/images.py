@@ -1,0 +1,290 @@
+"""pdbox's own images: a Python, git and pytest. Which one suits, and how one is made.
+
+`pdbox-sandbox:<python>` is built from `python:<python>-slim` where a registry can be reached, else, on a Debian
+host as root, from Debian's packages. The recipes lie in `manifests/images/`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import IO, BinaryIO, cast
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from sandbox.base import Progress
+from sandbox.engine import Engine
+from sandbox.errors import BackendUnavailable, InvalidArgument
+
+REPOSITORY = "pdbox-sandbox"
+OWN = "pdbox.image"
+"""Label of images made here."""
+PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
+"""What a registry offers."""
+DEFAULT = "3.13"
+_RECIPES = Path(__file__).resolve().parent.parent / "manifests" / "images"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The image for a session."""
+
+    image: str
+    python: str
+    notice: str = ""
+    """Said to the user when it is not what was asked for."""
+
+
+def reference(python: str) -> str:
+    """The name of our image with this Python."""
+    return f"{REPOSITORY}:{python}"
+
+
+def resolve(requested: str | None, requires_python: str | None, available: Iterable[str]) -> Choice:
+    """The image that suits best: the Python asked for, else one that the repository allows, else the nearest.
+
+    Args:
+        requested: such as `3.12` or `3.12.4`; None leaves the choice to the repository.
+        requires_python: the repository's `requires-python`, such as `>=3.10`.
+        available: Pythons there are images of, or that one can be made of.
+
+    Raises:
+        InvalidArgument: `requested` is no version.
+        BackendUnavailable: `available` is empty.
+    """
+    pythons = sorted(set(available), key=_minor)
+    if not pythons:
+        raise BackendUnavailable("There is no image for a sandbox.", "`pdbox image build` makes one.")
+    if requested:
+        wanted = ".".join(str(part) for part in version(requested))
+        return _nearest(wanted, pythons, f"Python {wanted} was asked for")
+    allowed = [python for python in pythons if _allows(requires_python, python)]
+    if allowed:
+        return _chosen(DEFAULT if DEFAULT in allowed else allowed[-1])
+    wanted = next((python for python in PYTHONS if _allows(requires_python, python)), DEFAULT)
+    return _nearest(wanted, pythons, f"The repository requires Python {requires_python}")
+
+
+def version(text: str) -> tuple[int, int]:
+    """Major and minor of `3.12`, `3.12.4`, `python3.12`.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
+    match = re.fullmatch(r"(?:c?python)?\s*(3)\.(\d{1,2})(?:\.\w+)?", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise InvalidArgument(f"{text!r} is no version of Python 3.", "Say it like 3.12.")
+    return int(match[1]), int(match[2])
+
+
+def suites() -> Mapping[str, str]:
+    """The Debian suite that carries each Python."""
+    return cast(dict[str, str], _recipe()["suites"])
+
+
+def can_bootstrap() -> bool:
+    """Can images be made here without a registry?"""
+    return hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("debootstrap") is not None
+
+
+def makeable(registry: bool) -> Sequence[str]:
+    """The Pythons of which an image can be made here."""
+    return [python for python in PYTHONS if registry or (can_bootstrap() and python in suites())]
+
+
+def make(
+    engine: Engine, python: str, progress: Progress, *, base: str | None = None, suite: str | None = None
+) -> str:
+    """Make our image with this Python, whether or not there is one; gives its name. Blocks for a minute or so.
+
+    Args:
+        engine: where it is wanted.
+        python: such as `3.12`.
+        progress: told each step.
+        base: build on this image instead of `python:<python>-slim`.
+        suite: don't try a registry, bootstrap this Debian suite.
+
+    Raises:
+        BackendUnavailable: neither way is open, with what is missing.
+    """
+    name = reference(".".join(str(part) for part in version(python)))
+    if suite is None:
+        try:
+            _build(engine, name, base or f"python:{python}-slim", progress)
+        except BackendUnavailable as exc:
+            if base is not None or not _is_unreachable(exc):
+                raise
+            progress("No registry can be reached.")
+            _bootstrap(engine, python, _suite_for(python, exc), progress)
+    else:
+        _bootstrap(engine, python, suite, progress)
+    return name
+
+
+def _suite_for(python: str, cause: BackendUnavailable) -> str:
+    if python not in suites():
+        raise BackendUnavailable(
+            f"No registry can be reached, and no Debian suite carries Python {python}.",
+            f"Without a registry there are {', '.join(suites())}.",
+        ) from cause
+    if not can_bootstrap():
+        raise BackendUnavailable(
+            "No registry can be reached.",
+            "On Debian, as root and with `debootstrap` installed, images are made from packages; elsewhere "
+            f"`docker load` an image and tag it {reference(python)}.",
+        ) from cause
+    return suites()[python]
+
+
+def _is_unreachable(exc: BackendUnavailable) -> bool:
+    signs = (
+        "no such host",
+        "i/o timeout",
+        "connection refused",
+        "timeout",
+        "tls:",
+        "eof",
+        "dial tcp",
+        "x509",
+    )
+    return any(sign in exc.message.lower() for sign in signs)
+
+
+def _build(engine: Engine, name: str, base: str, progress: Progress) -> None:
+    progress(f"Building {name} from {base} …")
+    engine.build(context((_RECIPES / "Dockerfile").read_bytes()), name, {"BASE": base}, {OWN: "1"}, progress)
+
+
+def context(dockerfile: bytes) -> BinaryIO:
+    """A Dockerfile as the tar stream that an engine builds from."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        entry = tarfile.TarInfo("Dockerfile")
+        entry.size = len(dockerfile)
+        tar.addfile(entry, io.BytesIO(dockerfile))
+    buffer.seek(0)
+    return buffer
+
+
+def _bootstrap(engine: Engine, python: str, suite: str, progress: Progress) -> None:
+    progress(f"Making {reference(python)} from packages of Debian {suite} …")
+    # mkdtemp's 0700 would become the mode of the image's root.
+    with tempfile.TemporaryDirectory(prefix="pdbox-image-") as folder:
+        root = Path(folder) / "root"
+        packages = ",".join(cast(list[str], _recipe()["packages"]))
+        _run(
+            ["debootstrap", "--variant=minbase", f"--include={packages}", suite, str(root), *_mirror()],
+            progress,
+        )
+        shutil.copy(_RECIPES / "finish.sh", root / "finish.sh")
+        try:
+            _run(["chroot", str(root), "sh", "/finish.sh"], progress)
+        finally:
+            (root / "finish.sh").unlink()
+        progress("Importing it …")
+        _import(engine, python, root)
+
+
+def _import(engine: Engine, python: str, root: Path) -> None:
+    changes = [
+        "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "ENV LANG=C.UTF-8",
+        "ENV PIP_DISABLE_PIP_VERSION_CHECK=1",
+        "WORKDIR /workspace",
+        'CMD ["python3"]',
+        f"LABEL {OWN}=1",
+    ]
+    with subprocess.Popen(
+        ["tar", "-C", str(root), "--numeric-owner", "-c", "."],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+    ) as tar:
+        engine.import_root(cast(BinaryIO, tar.stdout), REPOSITORY, python, changes)
+    if tar.returncode:
+        raise BackendUnavailable(f"`tar` of the new image's root ended with {tar.returncode}.")
+
+
+def _run(command: Sequence[str], progress: Progress) -> None:
+    """Run a step, passing on what it says; its environment must not leak into the image."""
+    environ = {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "LC_ALL": "C.UTF-8",
+        "DEBIAN_FRONTEND": "noninteractive",
+        **{key: value for key, value in os.environ.items() if key.lower().endswith("_proxy")},
+    }
+    tail: list[str] = []
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environ
+    ) as process:
+        for line in _lines(process.stdout):
+            tail = [*tail[-4:], line]
+            if line.startswith(("I: Base", "I: Retrieving InRelease", "I: Unpacking the base", "E:", "W:")):
+                progress(line[3:])
+    if process.returncode:
+        raise BackendUnavailable(f"`{command[0]}` failed: {' / '.join(tail)[-400:]}")
+
+
+def _lines(stream: IO[bytes] | None) -> Iterable[str]:
+    for line in stream or ():
+        yield line.decode("utf-8", "replace").rstrip()
+
+
+def _mirror() -> Sequence[str]:
+    """The Debian mirror that this machine uses, when it is a Debian machine."""
+    if shutil.which("apt-get") is None:
+        return []
+    targets = subprocess.run(
+        ["apt-get", "indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    for line in targets.stdout.splitlines():
+        origin, _, uri = line.partition(" ")
+        if origin == "Debian" and "security" not in uri:
+            return [uri]
+    return []
+
+
+def _nearest(wanted: str, pythons: Sequence[str], why: str) -> Choice:
+    if wanted in pythons:
+        return _chosen(wanted)
+    target = _minor(wanted)
+    # Of two at the same distance the newer: what a program needs is rather there than what it outgrew.
+    best = min(pythons, key=lambda python: (abs(_minor(python) - target), -_minor(python)))
+    return Choice(reference(best), best, f"{why}; there is no image with it here, so this is Python {best}.")
+
+
+def _chosen(python: str) -> Choice:
+    return Choice(reference(python), python)
+
+
+def _allows(requires_python: str | None, python: str) -> bool:
+    """Does any release of this minor version satisfy it? One that can't be read allows all, as with old tools."""
+    if not requires_python:
+        return True
+    try:
+        specifiers = SpecifierSet(requires_python)
+    except InvalidSpecifier:
+        return True
+    return any(f"{python}.{micro}" in specifiers for micro in (*range(30), 99))
+
+
+def _minor(python: str) -> int:
+    return version(python)[1]
+
+
+@cache
+def _recipe() -> Mapping[str, object]:
+    return tomllib.loads((_RECIPES / "suites.toml").read_text(encoding="utf-8"))

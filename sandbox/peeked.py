@@ -1,0 +1,49 @@
+"""A stream that can wait for its first bytes without taking them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import anyio
+from anyio.abc import ByteStream
+
+
+class PeekedStream(ByteStream):
+    """Another stream, with what was read ahead of it put back in front."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+        self._early = b""
+
+    async def started(self) -> bool:
+        """Wait until there is something to receive. False: the stream ended instead."""
+        try:
+            self._early += await self._stream.receive()
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            return False
+        return True
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        """The next bytes."""
+        if not self._early:
+            return await self._stream.receive(max_bytes)
+        data, self._early = self._early[:max_bytes], self._early[max_bytes:]
+        return data
+
+    async def send(self, item: bytes) -> None:
+        """Write it all."""
+        await self._stream.send(item)
+
+    async def send_eof(self) -> None:
+        """End what is sent."""
+        await self._stream.send_eof()
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+    @property
+    def extra_attributes(self) -> Mapping[Any, Any]:
+        """Those of the stream."""
+        return cast(Mapping[Any, Any], self._stream.extra_attributes)  # pyright: ignore[reportUnknownMemberType]

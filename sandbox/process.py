@@ -1,0 +1,351 @@
+"""Sandboxes that are none: the guest as an ordinary process of this user. For tests, and for those who ask for it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import ClassVar
+
+import anyio
+import anyio.to_thread
+from anyio.abc import ByteStream, UNIXSocketStream
+
+from sandbox import bundle, images
+from sandbox.base import Backend, Chosen, Found, Progress, Sandbox, SandboxSpec, Wanted
+from sandbox.errors import BackendUnavailable, InvalidArgument, SandboxLost
+from sandbox.peeked import PeekedStream
+
+log = logging.getLogger(__name__)
+
+ISOLATION = "none: programs run as you, on this machine"
+MARK = "PDBOX_SANDBOX"
+"""Environment variable, inherited by all that runs in a sandbox, with its key."""
+START_S = 30.0
+"""How long a guest may take to come up on a loaded machine."""
+_RECORD = "sandbox.json"
+
+# The guest must outlive us, so it is nobody's child but this shell's, which stays to clean up behind it
+# however it ends. Standard input is the guest's first connection; its process id is printed.
+_LAUNCH = """\
+exec 3<&0
+base=$1; workspace=$2; shift 2
+{
+    "$@" <&3 >&3 3>&- 2>>"$base/log" &
+    guest=$!
+    exec 3>&-
+    echo "$guest"
+    exec >&- 2>&-
+    wait "$guest"
+    [ ! -e "$base/sandbox.json" ] || rm -rf -- "$base" "$workspace"
+} &
+"""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is written down beside a guest's socket, so that another server finds it."""
+
+    key: str
+    owner: str
+    pid: int
+    started: str
+    """When that process was started, as the system tells it: process ids are used again."""
+    created: float
+    base: str
+    workspace: str
+    python: str
+
+    def alive(self) -> bool:
+        """Is it still this process?"""
+        return bool(self.started) and start_time(self.pid) == self.started
+
+
+class ProcessBackend(Backend):
+    """Starts guests as ordinary processes and finds them by their records."""
+
+    name: ClassVar[str] = "process"
+
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+        """`environ`: what the programs get, and where XDG_RUNTIME_DIR is looked up."""
+        self._environ = dict(os.environ if environ is None else environ)
+
+    def session(self) -> AbstractAsyncContextManager[None]:
+        """Nothing is shared."""
+        return self._session()
+
+    @asynccontextmanager
+    async def _session(self) -> AsyncGenerator[None]:
+        yield
+
+    async def probe(self) -> str:
+        """The interpreter that is used.
+
+        Raises:
+            BackendUnavailable: not on this system.
+        """
+        if os.name != "posix":
+            raise BackendUnavailable("The process backend needs a POSIX system.", "Use Docker Desktop.")
+        return f"no isolation, {sys.executable}"
+
+    async def choose(self, wanted: Wanted, progress: Progress) -> Chosen:
+        """The interpreter, in the place of an image: a path given as `image`, else the version asked for, else our own.
+
+        Raises:
+            InvalidArgument: an image that is no interpreter, or a Python that is no version.
+        """
+        if wanted.image:
+            if os.access(wanted.image, os.X_OK):
+                return Chosen(wanted.image)
+            raise InvalidArgument("Without isolation there are no images.", "Leave `image` out.")
+        if not wanted.python:
+            return Chosen(sys.executable)
+        major, minor = images.version(wanted.python)
+        if (major, minor) == sys.version_info[:2]:
+            return Chosen(sys.executable)
+        found = await self._interpreter(f"python{major}.{minor}")
+        if found:
+            return Chosen(found)
+        own = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        return Chosen(
+            sys.executable,
+            f"Python {major}.{minor} was asked for; there is none on this machine, so this is Python {own}.",
+        )
+
+    async def start(self, spec: SandboxSpec, progress: Progress) -> Sandbox:
+        """Start a guest. Its workspace is a temporary folder, whatever `spec.workdir` says, unless that is kept.
+
+        Raises:
+            BackendUnavailable: it could not be started; nothing is left behind.
+        """
+        await self.probe()
+        python = spec.image or sys.executable
+        base = runtime_folder(self._environ) / f"{spec.key[:12]}-{uuid.uuid4().hex[:8]}"
+        base.mkdir(mode=0o700)
+        workspace = Path(tempfile.mkdtemp(prefix="pdbox-workspace-"))
+        workdir = PurePosixPath(spec.workdir) if spec.keep_workdir else PurePosixPath(workspace)
+        boot = bundle.Boot(PurePosixPath(base / "guest"), workdir, spec.lifetime)
+        try:
+            stream, pid = await self._started(spec, python, boot, base, workspace)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                _kill_marked(spec.key)
+                await _remove(base, workspace)
+            raise
+        record = Record(
+            spec.key, spec.owner, pid, start_time(pid), time.time(), str(base), str(workspace), python
+        )
+        (base / _RECORD).write_text(json.dumps(asdict(record)), encoding="utf-8")
+        return ProcessSandbox(record, boot, stream)
+
+    async def find(self, owner: str, key: str | None = None) -> Sequence[Found]:
+        """Guests of `owner` that live. What dead ones left behind is removed."""
+        found: list[Found] = []
+        for record in self._records():
+            if not record.alive():
+                await _remove(Path(record.base), Path(record.workspace))
+            elif record.owner == owner and key in (None, record.key):
+                found.append(Found(record.key, str(record.pid), record.created, record.python))
+        return found
+
+    async def adopt(self, found: Found) -> Sandbox:
+        """Take over a guest that `find` gave.
+
+        Raises:
+            SandboxLost: it has gone meanwhile.
+        """
+        for record in self._records():
+            if str(record.pid) == found.place and record.key == found.key and record.alive():
+                home = PurePosixPath(record.base) / "guest"
+                boot = bundle.Boot(home, PurePosixPath(record.workspace), SandboxSpec("", "").lifetime)
+                return ProcessSandbox(record, boot, None)
+        raise SandboxLost("The session's process has gone.", "start_session opens a new one.")
+
+    async def _interpreter(self, name: str) -> str | None:
+        """An interpreter on PATH that really runs: the shims of version managers need not."""
+        path = shutil.which(name, path=self._environ.get("PATH"))
+        if path is None:
+            return None
+        result = await anyio.run_process([path, "-c", "import sys; print(sys.executable)"], check=False)
+        return result.stdout.decode().strip() or None if result.returncode == 0 else None
+
+    async def _started(
+        self, spec: SandboxSpec, python: str, boot: bundle.Boot, base: Path, workspace: Path
+    ) -> tuple[ByteStream, int]:
+        """The stream on which the guest has begun to speak, and its process id."""
+        path = f"{Path(python).parent}{os.pathsep}{self._environ.get('PATH', os.defpath)}"
+        env = {**self._environ, "PATH": path, **spec.env, MARK: spec.key}
+        command = ["/bin/sh", "-c", _LAUNCH, "pdbox", str(base), str(workspace), python, *boot.arguments()]
+        ours, theirs = socket.socketpair()
+        stream = PeekedStream(await UNIXSocketStream.from_socket(ours))
+        try:
+            with theirs:
+                pid = await anyio.to_thread.run_sync(_launch, command, env, workspace, theirs)
+            with anyio.fail_after(START_S):
+                await stream.send(bundle.package())
+                if await stream.started():
+                    return stream, pid
+        except (OSError, anyio.BrokenResourceError, subprocess.CalledProcessError) as exc:
+            await anyio.aclose_forcefully(stream)
+            raise BackendUnavailable(f"The guest did not start: {_tail(base / 'log') or exc}") from exc
+        except BaseException:
+            await anyio.aclose_forcefully(stream)
+            raise
+        await anyio.aclose_forcefully(stream)
+        raise BackendUnavailable(f"The guest ended before it was ready: {_tail(base / 'log')}")
+
+    def _records(self) -> Sequence[Record]:
+        records: list[Record] = []
+        for file in sorted(runtime_folder(self._environ).glob(f"*/{_RECORD}")):
+            # Removed since it was listed, or half written: neither is a sandbox.
+            with contextlib.suppress(OSError, ValueError, TypeError):
+                records.append(Record(**json.loads(file.read_text(encoding="utf-8"))))
+        return records
+
+
+class ProcessSandbox(Sandbox):
+    """A running guest."""
+
+    backend: ClassVar[str] = "process"
+
+    def __init__(self, record: Record, boot: bundle.Boot, first: ByteStream | None) -> None:
+        self._record = record
+        self._boot = boot
+        self._first = first
+        self.isolation = ISOLATION
+        self.place = str(record.pid)
+        self.image = record.python
+
+    async def connect(self) -> ByteStream:
+        """Its standard streams the first time, then its socket.
+
+        Raises:
+            SandboxLost: it has gone.
+        """
+        if self._first is not None:
+            stream, self._first = self._first, None
+            return stream
+        try:
+            return await anyio.connect_unix(str(self._boot.socket))
+        except OSError as exc:
+            raise SandboxLost("The session's process has gone.", "start_session opens a new one.") from exc
+
+    async def aclose(self) -> None:
+        """End the guest, which ends all that it started; then kill what is left."""
+        with anyio.move_on_after(2, shield=True):
+            if self._first is not None:
+                await self._first.aclose()
+                self._first = None
+            if self._record.alive():
+                await self._end()
+            _kill_marked(self._record.key)
+            await _remove(Path(self._record.base), Path(self._record.workspace))
+
+    async def _end(self) -> None:
+        pid = self._record.pid
+        with contextlib.suppress(ProcessLookupError, SandboxLost):
+            group = os.getpgid(pid)
+            # Its end is the end of this stream: no need to ask again and again.
+            stream = await self.connect()
+            os.kill(pid, signal.SIGTERM)
+            with anyio.move_on_after(1.2):
+                await _drained(stream)
+            await anyio.aclose_forcefully(stream)
+            if self._record.alive():
+                os.killpg(group, signal.SIGKILL)
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+BACKEND = ProcessBackend
+
+
+def _launch(command: Sequence[str], env: Mapping[str, str], cwd: Path, stdio: socket.socket) -> int:
+    """Start a guest by way of its shell; gives its process id."""
+    shell = subprocess.run(
+        command,
+        stdin=stdio.fileno(),
+        stdout=subprocess.PIPE,
+        env=env,
+        cwd=cwd,
+        start_new_session=True,
+        check=True,
+    )
+    return int(shell.stdout)
+
+
+def runtime_folder(environ: Mapping[str, str]) -> Path:
+    """Where sockets and records lie: a folder that only this user can enter.
+
+    Raises:
+        BackendUnavailable: somebody else has made it before us.
+    """
+    runtime = Path(environ.get("XDG_RUNTIME_DIR") or "/nonexistent")
+    own = Path(tempfile.gettempdir()) / f"pdbox-{os.getuid()}"
+    folder = runtime / "pdbox" if runtime.is_dir() else own
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise BackendUnavailable(f"{folder} is not a folder of this user alone.", "Remove it.")
+    return folder
+
+
+def start_time(pid: int) -> str:
+    """When the process was started, in a form that differs for another one with the same id; empty when it has gone."""
+    try:
+        # Field 22; the second, the name in brackets, may contain anything.
+        fields = (
+            Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        )
+    except OSError:
+        return "" if Path("/proc/self").exists() else _start_time_by_ps(pid)
+    return "" if fields[0] == "Z" else fields[19]
+
+
+def _start_time_by_ps(pid: int) -> str:
+    shown = subprocess.run(
+        ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return shown.stdout.strip()
+
+
+async def _drained(stream: ByteStream) -> None:
+    with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+        while True:
+            await stream.receive()
+
+
+def _kill_marked(key: str) -> None:
+    """Kill what a guest that was killed has left running (Linux; elsewhere nothing tells them)."""
+    mark = f"{MARK}={key}".encode()
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark in entry.read_bytes().split(b"\0"):
+                os.kill(int(entry.parent.name), signal.SIGKILL)
+
+
+def _tail(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")[-400:].strip()
+    except OSError:
+        return ""
+
+
+async def _remove(*folders: Path) -> None:
+    for folder in folders:
+        await anyio.to_thread.run_sync(lambda folder=folder: shutil.rmtree(folder, ignore_errors=True))

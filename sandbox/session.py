@@ -1,0 +1,284 @@
+"""A session: one sandbox with a copy of a repository, its workspace and its debugger."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
+
+import anyio
+from anyio.abc import TaskGroup
+from pydantic import BaseModel, ConfigDict, Field
+
+from sandbox.base import Sandbox
+from sandbox.connection import GuestConnection, OnProgress
+from sandbox.debugger import Debugger, Long, Number, Short, checked
+from sandbox.entrypoint import with_tests
+from sandbox.errors import InvalidArgument, ProtocolViolation, SandboxLost
+from sandbox.rules import Rules
+from sandbox.workspace import Workspace
+
+MAX_OUTPUT = 1 << 20
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_GOOD = {"passed", "xfailed", "skipped"}
+_COUNTED = {"passed": {"passed", "xpassed"}, "failed": {"failed"}, "errors": {"error"}, "skipped": {"skipped", "xfailed"}}
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ExecResult(_Data):
+    """What a finished command left. `output` is stdout and stderr in the order of arrival."""
+
+    exit_code: Number | None
+    signal: Short | None = None
+    timed_out: bool = False
+    output: Long = ""
+    omitted: Number = 0
+    """Bytes of output that were left out."""
+    duration_s: float = 0.0
+
+
+class TestResult(_Data):
+    """One test: its id as the runner writes it, and why it failed."""
+
+    __test__ = False  # not a test class of pytest's
+
+    id: Short
+    outcome: Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
+    duration_s: float = 0.0
+    message: Short = ""
+
+
+class Evaluation(ExecResult):
+    """A test run: counts, each test, and what differs from the run before."""
+
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    skipped: int = 0
+    tests: Annotated[list[TestResult], Field(max_length=100_000)] = []
+    fixed: list[str] = []
+    """Tests that failed when they were last run and pass now."""
+    broken: list[str] = []
+    """Tests that passed when they were last run and fail now."""
+    runner: Short | None = None
+    restored: list[str] = []
+    """Read-only files that the program had changed, put back before the run."""
+
+
+class SessionInfo(_Data):
+    """What a client is told about a session."""
+
+    backend: str
+    isolation: str
+    image: str
+    python: str
+    workdir: str
+    entrypoint: str | None
+    debug_entrypoint: str | None
+    expires_in_s: float
+    age_s: float
+    place: str
+    state: str
+    notices: list[str]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the sandbox remembers of its session, for whichever server comes next."""
+
+    rules: Rules = Rules()
+    env: dict[str, str] = field(default_factory=dict[str, str])
+    entrypoint: str | None = None
+    debug_entrypoint: str | None = None
+    notices: tuple[str, ...] = ()
+    outcomes: dict[str, str] = field(default_factory=dict[str, str])
+    """Test id to outcome, as last run."""
+
+
+def session_key(handle: str) -> str:
+    """What a sandbox is labelled with, so that its handle can't be read off it."""
+    return hashlib.sha256(handle.encode()).hexdigest()
+
+
+class Session:
+    """An open session. `open_session` and `adopt_session` make one."""
+
+    def __init__(self, sandbox: Sandbox, handle: str, tasks: TaskGroup) -> None:
+        self.sandbox = sandbox
+        self.handle = handle
+        self.key = session_key(handle)
+        self.memory = Memory()
+        self.debugger = Debugger(self.request)
+        self.workspace = Workspace(self.request, PurePosixPath("/workspace"), Rules())
+        self._tasks = tasks
+        self._connecting = anyio.Lock()
+        self._connection: GuestConnection | None = None
+
+    async def request(
+        self,
+        op: str,
+        args: dict[str, Any] | None = None,
+        payload: bytes = b"",
+        *,
+        timeout_s: float = 30.0,
+        on_progress: OnProgress | None = None,
+    ) -> tuple[dict[str, Any], bytes]:
+        """Ask the guest; a connection that broke since the last request is opened again."""
+        connection = await self.connect()
+        return await connection.request(op, args, payload, timeout_s=timeout_s, on_progress=on_progress)
+
+    async def connect(self) -> GuestConnection:
+        """The connection to the guest.
+
+        Raises:
+            SandboxLost: the sandbox is gone, or broke the protocol.
+        """
+        async with self._connecting:
+            old = self._connection
+            if old is not None and old.lost is None:
+                return old
+            if old is not None and isinstance(old.lost, ProtocolViolation):
+                raise SandboxLost(f"The session is unusable: {old.lost.message}", "start_session opens a new one.")
+            self._connection = await GuestConnection.open(await self.sandbox.connect(), self._tasks)
+            return self._connection
+
+    @property
+    def entrypoint(self) -> str | None:
+        """What `eval` runs."""
+        return self.memory.entrypoint
+
+    @property
+    def debug_entrypoint(self) -> str | None:
+        """What `pdb` starts."""
+        return self.memory.debug_entrypoint
+
+    async def info(self) -> SessionInfo:
+        """What a client is told about the session."""
+        hello = (await self.connect()).hello
+        state = await self.debugger.state()
+        return SessionInfo(
+            backend=self.sandbox.backend,
+            isolation=self.sandbox.isolation,
+            image=self.sandbox.image,
+            python=hello.python[:50],
+            workdir=str(self.workspace.root),
+            entrypoint=self.entrypoint,
+            debug_entrypoint=self.debug_entrypoint,
+            expires_in_s=hello.expires_in_s,
+            age_s=hello.age_s,
+            place=self.sandbox.place,
+            state=state.state,
+            notices=list(self.memory.notices),
+        )
+
+    async def run(
+        self,
+        command: str,
+        *,
+        timeout_s: float,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> ExecResult:
+        """Run a shell command; whatever it leaves running is ended with it.
+
+        Raises:
+            InvalidArgument: an empty command, or a bad name in `env`.
+        """
+        if not command.strip():
+            raise InvalidArgument("The command is empty.")
+        args = {
+            "command": command,
+            "cwd": self.workspace.path(cwd or "."),
+            "env": {**self.memory.env, **checked_env(env or {})},
+            "timeout_s": timeout_s,
+            "max_output": MAX_OUTPUT,
+        }
+        return checked(ExecResult, (await self.request("exec", args, timeout_s=timeout_s, on_progress=on_progress))[0])
+
+    async def evaluate(
+        self,
+        *,
+        entrypoint: str | None = None,
+        tests: Sequence[str] = (),
+        timeout_s: float,
+        on_progress: OnProgress | None = None,
+    ) -> Evaluation:
+        """Run the tests, without the debugger, and compare with the last run.
+
+        Raises:
+            InvalidArgument: there is no entry point.
+        """
+        command = entrypoint or self.entrypoint
+        if not command:
+            raise InvalidArgument(
+                "This session has no entry point: the repository does not look like pytest.",
+                "Give `entrypoint`, for example `python -m unittest -v` or `python check.py`.",
+            )
+        if tests:
+            command = with_tests(command, tests, await self.workspace.names())
+        restored = (await self.request("files.restore"))[0].get("restored", [])
+        args = {"command": command, "env": self.memory.env, "timeout_s": timeout_s, "max_output": MAX_OUTPUT}
+        answer, _ = await self.request("eval", args, timeout_s=timeout_s, on_progress=on_progress)
+        return await self._compared(checked(Evaluation, {**answer, "restored": restored}))
+
+    async def remember(self, memory: Memory) -> None:
+        """Take `memory` over, and have the sandbox keep it."""
+        self.memory = memory
+        self.workspace = Workspace(self.request, self.workspace.root, memory.rules)
+        await self.request("meta.set", {"meta": asdict(memory)})
+
+    def recall(self, root: str, meta: dict[str, Any] | None = None) -> None:
+        """Take over what the sandbox says of itself: the workspace's place, and its memory if it has one.
+
+        Raises:
+            ProtocolViolation: it is not what `remember` gave.
+        """
+        if meta is not None:
+            self.memory = checked(_Remembered, {"memory": meta}).memory
+        self.workspace = Workspace(self.request, PurePosixPath(root), self.memory.rules)
+
+    async def aclose(self) -> None:
+        """End the sandbox and all that runs in it; at most 2 s."""
+        await self.disconnect()
+        await self.sandbox.aclose()
+
+    async def disconnect(self) -> None:
+        """Leave the sandbox running, for another server."""
+        if self._connection is not None:
+            await self._connection.aclose()
+
+    async def _compared(self, run: Evaluation) -> Evaluation:
+        now, before = {test.id: test.outcome for test in run.tests}, self.memory.outcomes
+        counts = {kind: sum(outcome in names for outcome in now.values()) for kind, names in _COUNTED.items()}
+        was_good = {name: before[name] in _GOOD for name in now if name in before}
+        await self.remember(replace(self.memory, outcomes={**before, **now}))
+        return run.model_copy(
+            update={
+                **counts,
+                "fixed": [name for name, good in was_good.items() if not good and now[name] in _GOOD],
+                "broken": [name for name, good in was_good.items() if good and now[name] not in _GOOD],
+            }
+        )
+
+
+class _Remembered(_Data):
+    memory: Memory
+
+
+def checked_env(env: dict[str, str]) -> dict[str, str]:
+    """`env`, if every name can be one.
+
+    Raises:
+        InvalidArgument: naming the one that can't.
+    """
+    for name, value in env.items():
+        if not _VARIABLE.fullmatch(name) or "\0" in value:
+            raise InvalidArgument(f"{name!r} is not the name of an environment variable, or its value has a NUL.")
+    return env

@@ -1,0 +1,391 @@
+"""The copy of the repository in the sandbox, and the only thing that turns strings into paths."""
+
+from __future__ import annotations
+
+import difflib
+import posixpath
+import re
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from sandbox.debugger import Breakpoint, Long, Number, Request, Short, checked
+from sandbox.errors import InvalidArgument, NotFound, PathRefused, ReadOnlyFile
+from sandbox.rules import Pairs, Rules
+
+MAX_FILE = 8 << 20
+MAX_PATCH = 8 << 20
+_CODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Entry(_Data):
+    """One name in a folder; `path` is relative to the repository."""
+
+    path: Short
+    kind: Literal["file", "dir", "link", "other"]
+    size: Number = 0
+    read_only: bool = False
+    target: Short | None = None
+
+
+class Listing(_Data):
+    """What a folder holds; `omitted` entries were left out."""
+
+    entries: Annotated[list[Entry], Field(max_length=10_000)]
+    omitted: Number = 0
+
+
+class Match(_Data):
+    """One line that matches, with its neighbours."""
+
+    path: Short
+    line: Number
+    text: Short
+    before: Annotated[list[Short], Field(max_length=100)] = []
+    after: Annotated[list[Short], Field(max_length=100)] = []
+
+
+class Matches(_Data):
+    """What a search found; `omitted` matches were left out, `skipped` files were not text."""
+
+    matches: Annotated[list[Match], Field(max_length=10_000)]
+    omitted: Number = 0
+    skipped: Number = 0
+
+
+class FileText(_Data):
+    """A text file: its lines without their ends, and what is needed to write it back as it was."""
+
+    path: str
+    lines: list[str]
+    encoding: str
+    newline: str
+    final_newline: bool
+    read_only: bool
+    digest: str
+
+
+class Rewritten(_Data):
+    """What an edit did: a unified diff, the breakpoints it moved, and the syntax error it left, if any."""
+
+    path: str
+    created: bool
+    diff: str
+    breakpoints: list[Breakpoint] = []
+    syntax_error: str | None = None
+
+
+class FileChange(_Data):
+    """One file of a patch: lines added and removed."""
+
+    path: Short
+    kind: Literal["added", "modified", "deleted", "mode"]
+    added: Number = 0
+    removed: Number = 0
+
+
+class Patch(_Data):
+    """A git-format patch of everything changed since the session began."""
+
+    text: str
+    files: list[FileChange]
+    omitted_bytes: int = 0
+
+
+class _Written(_Data):
+    created: bool
+    syntax_error: Short | None = None
+    breakpoints: Annotated[list[Breakpoint], Field(max_length=1024)] = []
+
+
+class _FileInfo(_Data):
+    size: Number
+    digest: Short
+    truncated: bool = False
+
+
+class _DiffAnswer(_Data):
+    files: Annotated[list[FileChange], Field(max_length=100_000)] = []
+    omitted: Number = 0
+
+
+class Workspace:
+    """Files of one session. All paths are relative to the repository; nothing outside of it is reachable."""
+
+    def __init__(self, request: Request, root: PurePosixPath, rules: Rules) -> None:
+        self._request = request
+        self.root = root
+        self._rules = rules
+        self._tool_rules = rules.for_tools()
+
+    def path(self, text: str) -> str:
+        """`text` as a normal path relative to the repository; `.` for its root.
+
+        Raises:
+            PathRefused: it leaves the repository or is hidden.
+        """
+        if not text or "\0" in text:
+            raise PathRefused(f"{text!r} is not a path.", "Paths are relative to the repository root, for example src/app.py.")
+        if text.startswith("/"):
+            inside = posixpath.relpath(posixpath.normpath(text), str(self.root))
+        else:
+            inside = posixpath.normpath(text)
+        if inside == ".." or inside.startswith(("../", "/")):
+            raise PathRefused(f"{text[:200]} is outside of the repository.", "Paths are relative to the repository root.")
+        if inside == ".git" or inside.startswith(".git/") or self._out(inside, "ignore"):
+            raise PathRefused(f"{inside} is hidden in this session (.debugignore).")
+        return inside
+
+    def is_read_only(self, path: str) -> bool:
+        """Whether `.debugreadonly` protects `path` (as `path` gives it)."""
+        return self._out(path, "read_only")
+
+    async def list(self, path: str = ".", depth: int = 1, limit: int = 1000) -> Listing:
+        """Names below the folder `path`, `depth` levels down, sorted."""
+        args = {"path": self.path(path), "depth": depth, "limit": limit, "rules": self._tool_rules}
+        return checked(Listing, (await self._request("files.list", args))[0])
+
+    async def names(self) -> list[str]:
+        """Paths of files and folders, six levels down; what test ids and entry points are compared with."""
+        return [entry.path for entry in (await self.list(".", depth=6, limit=10_000)).entries]
+
+    async def read(self, path: str) -> FileText:
+        """The text of `path`, decoded as Python or its BOM says, else UTF-8, else Latin-1.
+
+        Raises:
+            NotFound: no such file.
+            InvalidArgument: a folder, a binary file, or larger than 8 MiB.
+        """
+        inside = self.path(path)
+        data, digest = await self._read_bytes(inside)
+        return _decoded(inside, data, digest, self.is_read_only(inside))
+
+    async def search(
+        self,
+        pattern: str,
+        path: str = ".",
+        *,
+        regex: bool = True,
+        ignore_case: bool = False,
+        context: int = 0,
+        max_results: int = 100,
+    ) -> Matches:
+        """Lines that match `pattern` in a file, a folder, or the files that a glob names.
+
+        Raises:
+            InvalidArgument: a broken or hopeless regular expression.
+        """
+        folder, glob = self._split_glob(path)
+        args = {
+            "pattern": pattern,
+            "regex": regex,
+            "ignore_case": ignore_case,
+            "path": folder,
+            "glob": glob,
+            "context": context,
+            "max_results": max_results,
+            "rules": self._tool_rules,
+        }
+        return checked(Matches, (await self._request("files.search", args))[0])
+
+    async def rewrite(
+        self,
+        path: str,
+        new_code: str,
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        old_code: str | None = None,
+    ) -> Rewritten:
+        """Replace lines `start..end`, or the one place where `old_code` stands, or the whole file (made if missing).
+
+        Encoding, line ends, a missing last newline and the file's mode stay as they are.
+
+        Raises:
+            ReadOnlyFile: `.debugreadonly` protects it.
+            InvalidArgument: lines that don't exist, `old_code` that stands nowhere or more than once.
+        """
+        inside = self.path(path)
+        if self.is_read_only(inside):
+            raise ReadOnlyFile(f"{inside} is read-only in this session (.debugreadonly).", "Change the code it tests instead.")
+        return await self.replace(inside, _edit(new_code, start, end, old_code))
+
+    async def replace(self, inside: str, change: Callable[[FileText | None], str]) -> Rewritten:
+        """Write what `change` makes of the file's text (None: there is no file yet)."""
+        try:
+            old: FileText | None = await self.read(inside)
+        except NotFound:
+            old = None
+        text = change(old)
+        args = {"path": inside, "expect_digest": old.digest if old else None, "make": True}
+        answer = checked(_Written, (await self._request("files.write", args, _encoded(text, old)))[0])
+        return Rewritten(
+            path=inside,
+            created=old is None,
+            diff=_unified(inside, _text(old) if old else "", text),
+            breakpoints=answer.breakpoints,
+            syntax_error=answer.syntax_error,
+        )
+
+    async def diff(self) -> Patch:
+        """Everything changed since the session began, new and binary files included."""
+        args = {"rules": self._rules.for_diff(), "paths": None, "max_bytes": MAX_PATCH - (64 << 10)}
+        header, payload = await self._request("files.diff", args, timeout_s=60)
+        answer = checked(_DiffAnswer, header)
+        return Patch(text=payload.decode("utf-8", "surrogateescape"), files=answer.files, omitted_bytes=answer.omitted)
+
+    async def _read_bytes(self, inside: str) -> tuple[bytes, str]:
+        header, data = await self._request("files.read", {"path": inside, "max_bytes": MAX_FILE - 1})
+        info = checked(_FileInfo, header)
+        if info.truncated:
+            raise InvalidArgument(f"{inside} has {info.size} bytes; files up to {MAX_FILE >> 20} MiB can be shown.")
+        return data, info.digest
+
+    def _split_glob(self, path: str) -> tuple[str, str | None]:
+        if not any(sign in path for sign in "*?["):
+            return self.path(path), None
+        parts = posixpath.normpath(path).split("/")
+        first = next(i for i, part in enumerate(parts) if any(sign in part for sign in "*?["))
+        if ".." in parts:
+            raise PathRefused(f"{path[:200]} is outside of the repository.")
+        return (self.path("/".join(parts[:first])) if first else "."), "/".join(parts)
+
+    def _out(self, path: str, kind: str) -> bool:
+        parts = path.split("/")
+        folders = ("/".join(parts[:i]) + "/" for i in range(1, len(parts)))
+        pairs = self._tool_rules[kind]
+        # The path may be a folder: its own rule may only match with the slash.
+        return any(_matches(name, pairs) for name in (*folders, path, path + "/"))
+
+
+def _matches(path: str, pairs: Pairs) -> bool:
+    verdict = False
+    for regex, include in pairs:
+        if re.match(regex, path):
+            verdict = include
+    return verdict
+
+
+def _decoded(path: str, data: bytes, digest: str, read_only: bool) -> FileText:
+    if b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InvalidArgument(f"{path} is a binary file ({len(data)} bytes).", "`bash` with `xxd` or `file` can look at it.")
+    encoding = _encoding(data)
+    try:
+        text = data.decode(encoding)
+    except (UnicodeDecodeError, LookupError):
+        encoding, text = "latin-1", data.decode("latin-1")
+    # Only where every line ends so: in a mixed file each "\r" stays a character of its line, and nothing is lost.
+    newline = "\r\n" if 0 < text.count("\n") == text.count("\r\n") else "\n"
+    lines = text.split("\n")
+    if newline == "\r\n":
+        lines = [line.removesuffix("\r") for line in lines]
+    final = lines[-1] == ""
+    return FileText(
+        path=path,
+        lines=lines[:-1] if final else lines,
+        encoding=encoding,
+        newline=newline,
+        final_newline=final and bool(data),
+        read_only=read_only,
+        digest=digest,
+    )
+
+
+def _encoding(data: bytes) -> str:
+    """PEP 263, with a byte order mark first."""
+    if data.startswith(b"\xef\xbb\xbf"):
+        return "utf-8-sig"
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    for line in data.split(b"\n", 2)[:2]:
+        if found := _CODING.match(line):
+            return found.group(1).decode("ascii")
+    return "utf-8"
+
+
+def _text(file: FileText) -> str:
+    return "\n".join(file.lines) + ("\n" if file.final_newline else "")
+
+
+def _encoded(text: str, old: FileText | None) -> bytes:
+    newline, encoding = (old.newline, old.encoding) if old else ("\n", "utf-8")
+    if newline == "\r\n":
+        text = text.replace("\n", "\r\n")
+    try:
+        return text.encode(encoding)
+    except UnicodeEncodeError as exc:
+        raise InvalidArgument(
+            f"The file is {encoding}, which can't hold {text[exc.start : exc.end][:10]!r}.", "Use an escape sequence."
+        ) from exc
+
+
+def _edit(
+    new_code: str, start: int | None, end: int | None, old_code: str | None
+) -> Callable[[FileText | None], str]:
+    if old_code is not None and (start is not None or end is not None):
+        raise InvalidArgument("Give `old_code` or `start`/`end`, not both.")
+    new_code = new_code.replace("\r\n", "\n")
+    if old_code is not None:
+        return lambda file: _replace_text(file, old_code.replace("\r\n", "\n"), new_code)
+    if start is not None or end is not None:
+        return lambda file: _replace_lines(file, start, end, new_code)
+    return lambda _: new_code
+
+
+def _replace_lines(file: FileText | None, start: int | None, end: int | None, new_code: str) -> str:
+    total = len(file.lines) if file else 0
+    first = 1 if start is None else start
+    last = (first if end is None else end) if start is not None else end or total
+    if not 1 <= first <= total + 1 or last < first - 1 or last > max(total, first):
+        raise InvalidArgument(
+            f"Lines {first}-{last} don't exist: the file has {total}.", "`view` shows the numbers; start = last + 1 appends."
+        )
+    lines = list(file.lines) if file else []
+    new = new_code.split("\n")
+    if new[-1] == "":
+        new.pop()  # "" deletes; a last newline in new_code is the end of its last line
+    lines[first - 1 : last] = new
+    final = file.final_newline if file and last < total else True
+    return "\n".join(lines) + ("\n" if final and lines else "")
+
+
+def _replace_text(file: FileText | None, old_code: str, new_code: str) -> str:
+    if file is None:
+        raise NotFound("No such file, so `old_code` stands nowhere in it.", "Leave `old_code` out to make the file.")
+    if not old_code:
+        raise InvalidArgument("`old_code` is empty.", "Give the text to replace, or `start` and `end`.")
+    text = _text(file)
+    count = text.count(old_code)
+    if count == 1:
+        return text.replace(old_code, new_code, 1)
+    if count == 0:
+        near = _nearest(file.lines, old_code)
+        raise InvalidArgument(f"`old_code` does not stand in {file.path}.{near}", "`view` shows the text as it is now.")
+    places = [text.count("\n", 0, found.start()) + 1 for found in re.finditer(re.escape(old_code), text)]
+    numbers = ", ".join(map(str, places[:10])) + (", …" if len(places) > 10 else "")
+    raise InvalidArgument(f"`old_code` stands {count} times in {file.path} (lines {numbers}).", "Give more of the text, or `start` and `end`.")
+
+
+def _nearest(lines: list[str], old_code: str) -> str:
+    wanted = next((line.strip() for line in old_code.splitlines() if line.strip()), "")
+    stripped = [line.strip() for line in lines]
+    best = difflib.get_close_matches(wanted[:200], stripped[:5000], n=1, cutoff=0.75)
+    if not best:
+        return ""
+    number = stripped.index(best[0]) + 1
+    return f" Line {number} is close: {lines[number - 1].strip()[:120]!r}."
+
+
+def _unified(path: str, old: str, new: str) -> str:
+    def lines(text: str) -> list[str]:
+        kept = text.split("\n")
+        ends = [line + "\n" for line in kept[:-1]]
+        return [*ends, kept[-1] + "\n\\ No newline at end of file\n"] if kept[-1] else ends
+
+    return "".join(difflib.unified_diff(lines(old), lines(new), f"a/{path}", f"b/{path}"))

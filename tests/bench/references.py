@@ -1,0 +1,100 @@
+"""What pdbox is measured beside, on the same machine in the same run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import docker
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from tests.bench.measure import Timing, repeat, timing
+
+NOOP = Path(__file__).with_name("noop_server.py")
+
+
+@asynccontextmanager
+async def noop_client() -> AsyncIterator[Client]:
+    """A client on the server that does nothing."""
+    async with Client(stdio_client(StdioServerParameters(command=sys.executable, args=[str(NOOP)]))) as client:
+        yield client
+
+
+async def noop_call(runs: int) -> Timing:
+    """A no-op tool call over stdio."""
+    async with noop_client() as client:
+        return await repeat(lambda: client.call_tool("noop", {"command": "p x"}), runs, 20)
+
+
+async def server_start(command: list[str], runs: int, tool_list: bool = True) -> Timing:
+    """From spawning a server to its answer to the first request."""
+
+    async def once() -> None:
+        async with Client(stdio_client(StdioServerParameters(command=command[0], args=command[1:]))) as client:
+            started.append((time.perf_counter() - begin) * 1000)
+            if tool_list:
+                await client.list_tools()
+
+    started: list[float] = []
+    for _ in range(runs):
+        begin = time.perf_counter()
+        await once()
+    return timing(started)
+
+
+async def docker_exec(image: str, runs: int) -> Timing:
+    """`docker exec` of `true`, once per command, through the SDK."""
+    client: Any = docker.from_env()
+    container = client.containers.run(image, ["sleep", "600"], detach=True, auto_remove=True, network_mode="none")
+    try:
+        return await repeat(lambda: anyio.to_thread.run_sync(container.exec_run, ["true"]), runs)
+    finally:
+        container.remove(force=True)
+
+
+async def bare_start(image: str, runs: int) -> Timing:
+    """Create and start of a container that only sleeps."""
+    client: Any = docker.from_env()
+    times: list[float] = []
+    for _ in range(runs):
+        begin = time.perf_counter()
+        container = await anyio.to_thread.run_sync(
+            lambda: client.containers.create(image, ["sleep", "600"], auto_remove=True, network_mode="none")
+        )
+        await anyio.to_thread.run_sync(container.start)
+        times.append((time.perf_counter() - begin) * 1000)
+        await anyio.to_thread.run_sync(lambda: container.remove(force=True))
+    return timing(times)
+
+
+async def stock_pdb(program: Path, runs: int) -> Timing:
+    """`p x` to stock pdb on a pipe, on this machine, read up to its prompt."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pdb", str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    )
+    assert process.stdin is not None and process.stdout is not None
+    stdin, stdout = process.stdin, process.stdout
+
+    def ask(command: bytes) -> None:
+        stdin.write(command + b"\n")
+        seen = b""
+        while not seen.endswith(b"(Pdb) "):
+            seen += stdout.read(4096)
+
+    async def call() -> None:
+        ask(b"p x")
+
+    try:
+        ask(b"x = 1")
+        return await repeat(call, runs, 20)
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,82 @@
+"""Each case, through an MCP client, in a Docker sandbox: it fails, it stops where it should, it is fixed, it passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.cases import Case, Hunk, Probe, find_cases, wheels
+from tests.e2e.client import Session, pdbox
+
+pytestmark = [pytest.mark.docker, pytest.mark.anyio]
+CASES = find_cases()
+
+
+@pytest.fixture(scope="session")
+def wheel_cache(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    return Path(request.config.cache.mkdir("wheels"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+async def test_case_fails_stops_is_fixed_and_passes(case: Case, tmp_path: Path, wheel_cache: Path) -> None:
+    repository = case.lay(tmp_path)
+    python = nearest_python(case.data["language_version"])
+    requirements = case.data["requirements"]
+    folder = wheels(requirements, python, wheel_cache)
+    async with pdbox("--repo", str(repository), "--mount", f"{folder}:/wheels") as session:
+        await session.call(
+            "start_session",
+            repo=str(repository),
+            python=python,
+            entrypoint=case.data["entrypoint"],
+            debug_entrypoint=case.debug_entrypoint,
+            env=case.data["env"],
+            setup=["python -m pip install -q --no-index --find-links /wheels " + " ".join(requirements)],
+        )
+        await assert_outcomes(session, case, fixed=False)
+        for probe in case.probes:
+            await assert_probe(session, probe)
+        await apply(session, case.edits())
+        await assert_outcomes(session, case, fixed=True)
+
+
+def nearest_python(version: str) -> str:
+    """The image of the tests that is closest to what the case was verified with."""
+    return {"3.7": "3.9", "3.8": "3.9", "3.10": "3.11", "3.11": "3.11", "3.12": "3.13", "3.13": "3.13"}[version]
+
+
+async def assert_outcomes(session: Session, case: Case, fixed: bool) -> None:
+    result = await session.call("eval", timeout_s=case.data["timeout_s"])
+    outcomes = {test["id"]: test["outcome"] for test in result["tests"]}
+    for test in case.data["failing_tests"]:
+        if fixed:
+            assert outcomes.get(test) == "passed", (test, result["output"][-2000:])
+        elif case.data.get("failing_may_be_missing"):
+            assert outcomes.get(test, "missing") in ("failed", "error", "missing"), test
+        else:
+            assert outcomes.get(test) in ("failed", "error"), (test, result["output"][-2000:])
+    for test in case.data["passing_tests"]:
+        assert outcomes.get(test) in ("passed", "skipped", "xfailed"), (test, result["output"][-2000:])
+    assert (result["exit_code"] == 0) is fixed
+
+
+async def assert_probe(session: Session, probe: Probe) -> None:
+    condition = f", {probe.condition}" if probe.condition else ""
+    stop = await session.call("pdb", command=f"b {probe.file}:{probe.line}{condition}", entrypoint=probe.debug_entrypoint)
+    number = max(bp["id"] for bp in stop["breakpoints"])
+    if probe.hit > 1:
+        await session.call("pdb", command=f"ignore {number} {probe.hit - 1}")
+    stop = await session.call("pdb", command="c", timeout_s=60)
+    assert stop["state"] == "stopped", stop
+    assert (stop["frame"]["path"], stop["frame"]["line"]) == (probe.file, probe.line), stop
+    assert stop["breakpoint"] == number
+    stop = await session.call("pdb", command=f"p {probe.expression}")
+    assert stop["reply"].strip() == probe.expected
+    await session.call("pdb", command=f"cl {number}")
+
+
+async def apply(session: Session, edits: dict[str, list[Hunk]]) -> None:
+    for path, hunks in edits.items():
+        for hunk in hunks:
+            await session.call("rewrite", path=path, new_code=hunk.new, start=hunk.start, end=hunk.end)

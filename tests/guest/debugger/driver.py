@@ -1,0 +1,147 @@
+"""A small supervisor: starts `launch.py` over a real socket pair and talks to the debugger inside the program."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from sandbox.guest.frames import FrameSocket
+
+LAUNCH = Path(__file__).parents[3] / "sandbox" / "guest" / "debugger" / "launch.py"
+INTERRUPT = signal.SIGRTMIN + 6 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR2
+DEADLINE_S = 20.0
+
+
+def pythons() -> list[str]:
+    """The interpreters to test on: PDBOX_TEST_PYTHONS (separated by colons), else this one."""
+    named = os.environ.get("PDBOX_TEST_PYTHONS", "")
+    return [name for name in named.split(":") if name] or [sys.executable]
+
+
+class Program:
+    """A program under the debugger. Use as a context manager; what it leaves running is killed."""
+
+    def __init__(
+        self,
+        python: str,
+        target: dict[str, Any],
+        cwd: Path,
+        *,
+        workdir: Path | None = None,
+        breakpoints: list[dict[str, Any]] | None = None,
+        env: dict[str, str] | None = None,
+        interpreter: list[str] | None = None,
+        **options: Any,
+    ) -> None:
+        ours, theirs = socket.socketpair()
+        ours.settimeout(DEADLINE_S)
+        self._frames = FrameSocket(ours)
+        output, child_output = os.pipe()
+        self._stdin_read, self.stdin = os.pipe()
+        dump, child_dump = os.pipe()
+        self._fds = [output, dump]
+        self.output = bytearray()
+        self.dump_fd = dump
+        self.process = subprocess.Popen(
+            [python, *(interpreter or []), str(LAUNCH), str(theirs.fileno()), str(child_dump)],
+            cwd=cwd,
+            stdin=self._stdin_read,
+            stdout=child_output,
+            stderr=child_output,
+            pass_fds=(theirs.fileno(), child_dump),
+            env={**os.environ, **(env or {})},
+            start_new_session=True,
+        )
+        for fd in (child_output, child_dump, self._stdin_read):
+            os.close(fd)
+        theirs.close()
+        self._reader = threading.Thread(target=self._read, args=(output,), daemon=True)
+        self._reader.start()
+        self.events: list[dict[str, Any]] = []
+        defaults = {"just_my_code": None, "stop_on_entry": True, "engine": "auto", "post_mortem": True}
+        self._frames.send(
+            {
+                "op": "launch",
+                "target": {"args": [], **target},
+                "workdir": str(workdir or cwd),
+                "breakpoints": breakpoints or [],
+                "options": {**defaults, **options},
+            }
+        )
+        self._id = 0
+        self.first: dict[str, Any] = {}
+        self.last: dict[str, Any] = {}
+
+    def _read(self, fd: int) -> None:
+        while data := os.read(fd, 1 << 16):
+            self.output += data
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._frames.close()
+        if self.stdin is not None:
+            os.close(self.stdin)
+        for fd in self._fds[1:]:
+            os.close(fd)
+
+    def next(self, *kinds: str) -> dict[str, Any]:
+        """The next event of one of these kinds ("prompt", "end", "quit", "restart", "input", "eof"); others are kept."""
+        while True:
+            frame = self._frames.receive()
+            event = {"event": "eof"} if frame is None else frame[0]
+            if event["event"] in kinds or event["event"] == "eof":
+                return event
+            self.events.append(event)
+
+    def answer(self) -> dict[str, Any]:
+        """The next prompt, or whatever ends the run."""
+        return self.next("prompt", "end", "quit", "restart")
+
+    def send(self, *lines: str) -> int:
+        """Send a request of one or more lines; returns its id."""
+        self._id += 1
+        self._frames.send({"op": "command", "id": self._id, "lines": list(lines)})
+        return self._id
+
+    def do(self, *lines: str) -> dict[str, Any]:
+        """Send lines and wait for the answer."""
+        self.send(*lines)
+        return self.answer()
+
+    def ask(self, op: str, **args: Any) -> dict[str, Any]:
+        """A request other than a command."""
+        self._id += 1
+        self._frames.send({"op": op, "id": self._id, **args})
+        return self.next("reply")
+
+    def interrupt(self) -> None:
+        self.process.send_signal(INTERRUPT)
+
+    def write(self, text: str) -> None:
+        os.write(self.stdin, text.encode())
+
+    def close_stdin(self) -> None:
+        os.close(self.stdin)
+        self.stdin = None
+
+    def finish(self) -> int:
+        """Wait for the end of the process; its exit code."""
+        code = self.process.wait(DEADLINE_S)
+        self._reader.join(DEADLINE_S)
+        return code
+
+    @property
+    def text(self) -> str:
+        """What the program has printed so far."""
+        return self.output.decode("utf-8", "backslashreplace")

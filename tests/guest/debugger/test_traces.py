@@ -1,0 +1,50 @@
+"""The program sees nothing of the debugger."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+LOOK = """
+import sys, os
+main = sys.modules["__main__"]
+print(sorted(vars(main)), main.__file__, main.__spec__, main.__package__, type(main.__loader__).__name__)
+print(sys.argv, os.getcwd())
+print(sys.path)
+print(sys.gettrace(), sys.stdin.name, sys.stdin.encoding, sys.stdout.name)
+print(getattr(sys, "orig_argv", ["x"])[1:])
+print(sorted(os.environ) == sorted(set(os.environ)), len(os.environ))
+"""
+
+
+def test_main_path_and_arguments_are_those_of_python(start: Any, python: str, tmp_path: Path) -> None:
+    program = start(LOOK, "c")
+    program.finish()
+    plain = subprocess.run(
+        [python, "app.py"], cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.PIPE, check=True, env=dict(os.environ)
+    )
+    assert program.text == plain.stdout
+
+
+def test_the_repositorys_modules_win_over_those_of_the_library(start: Any, tmp_path: Path) -> None:
+    names = ("code", "cmd", "json", "queue", "bdb", "pdb", "select", "tools", "sandbox", "frames", "channel", "inspect")
+    for name in names:
+        (tmp_path / ("%s.py" % name)).write_text("OWN = True\n")
+    text = "import %s\nprint(all(module.OWN for module in (%s)))\nx = 1\n" % (", ".join(names), ", ".join(names))
+    program = start(text, "b 3", "c")
+    assert program.do("p code.OWN")["text"] == "True\n"
+    assert program.do("c")["event"] == "end"
+    program.finish()
+    assert program.text == "True\n"
+
+
+def test_a_hostile_pythonpath_is_not_imported(start: Any, tmp_path: Path) -> None:
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    for name in ("json", "threading", "bdb", "struct", "socket"):
+        (trap / ("%s.py" % name)).write_text("raise RuntimeError('imported')\n")
+    program = start("x = 1\n", env={"PYTHONPATH": str(trap)})
+    assert program.first["reason"] == "entry"
+    assert program.do("c")["exit_code"] == 0

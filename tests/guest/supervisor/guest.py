@@ -1,0 +1,148 @@
+"""A guest started as a backend starts it, and the host's side of its stream."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import os
+import queue
+import socket
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from sandbox.guest.frames import FramePipe, FrameSocket, FrameStream
+
+SOURCES = Path(__file__).parents[3] / "sandbox" / "guest"
+PYTHON = os.environ.get("PDBOX_TEST_PYTHON", sys.executable)
+"""The interpreter that the guest and the debugged programs run on."""
+WAIT_S = 30.0
+
+
+class Refused(Exception):
+    """The guest answered with an error."""
+
+    def __init__(self, error: dict[str, str]) -> None:
+        super().__init__(f"{error['code']}: {error['message']} {error['hint']}")
+        self.code, self.message, self.hint = error["code"], error["message"], error["hint"]
+
+
+class Client:
+    """Requests over one stream; replies are given to whoever asked."""
+
+    def __init__(self, stream: FrameStream) -> None:
+        self.stream = stream
+        self.events: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._numbers = itertools.count(1)
+        self._replies: dict[int, queue.Queue[tuple[dict[str, Any], bytes]]] = {}
+        threading.Thread(target=self._read, daemon=True).start()
+        hello = self.events.get(timeout=WAIT_S)
+        assert hello is not None
+        self.hello = hello
+
+    def start(self, op: str, payload: bytes = b"", **args: Any) -> int:
+        """Send a request; gives its number for `result`."""
+        number = next(self._numbers)
+        self._replies[number] = queue.Queue()
+        self.stream.send({"id": number, "op": op, "args": args}, payload)
+        return number
+
+    def result(self, number: int, timeout: float = WAIT_S) -> dict[str, Any]:
+        """The `ok` of a reply. Raises Refused."""
+        while True:
+            header, _ = self._replies[number].get(timeout=timeout)
+            if "progress" not in header:
+                break
+        if "error" in header:
+            raise Refused(header["error"])
+        return header["ok"]
+
+    def request(self, op: str, payload: bytes = b"", **args: Any) -> dict[str, Any]:
+        return self.result(self.start(op, payload, **args))
+
+    def cancel(self, number: int) -> None:
+        self.stream.send({"id": 0, "op": "cancel", "args": {"id": number}})
+
+    def pdb(self, *lines: str, timeout_s: float = 20.0, **args: Any) -> dict[str, Any]:
+        """debug.command; checks that the answer has all keys of a Stop."""
+        stop = self.request("debug.command", lines=list(lines), timeout_s=timeout_s, **args)
+        assert set(stop) == STOP_KEYS
+        return stop
+
+    def wait(self, timeout_s: float = 20.0, **args: Any) -> dict[str, Any]:
+        return self.request("debug.wait", timeout_s=timeout_s, **args)
+
+    def _read(self) -> None:
+        try:
+            while (frame := self.stream.receive()) is not None:
+                number = frame[0].get("id")
+                if number in self._replies:
+                    self._replies[number].put(frame)
+                else:
+                    self.events.put(frame[0])
+        except OSError:
+            pass  # closed under us
+        self.events.put(None)
+
+
+class Guest:
+    """A running guest; `with` ends it."""
+
+    def __init__(self, folder: Path, stdio: bool = True, python: str = PYTHON, **config: Any) -> None:
+        self.workdir = folder / "work"
+        self.workdir.mkdir(exist_ok=True)
+        self.home = folder / "home"
+        self.socket = str(self.home / "socket")
+        settings = {"protocol": 1, "home": str(self.home), "workdir": str(self.workdir), "stdio": stdio, "socket": self.socket}
+        settings.update({"idle_s": 600.0, "max_age_s": 600.0, "grace_s": 600.0, "reap_all": False}, **config)
+        boot = (SOURCES / "boot.py").read_text(encoding="utf-8")
+        bin_folder = os.path.dirname(python)
+        env = dict(os.environ, PATH=f"{bin_folder}{os.pathsep}{os.environ['PATH']}")
+        self.process = subprocess.Popen(
+            [python, "-I", "-u", "-c", boot, json.dumps(settings)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, env=env
+        )
+        assert self.process.stdin is not None and self.process.stdout is not None
+        data = bundle()
+        self.process.stdin.write(len(data).to_bytes(4, "big") + data)
+        if stdio:
+            self.client = Client(FramePipe(self.process.stdout.fileno(), self.process.stdin.fileno()))
+
+    def write(self, name: str, text: str) -> None:
+        path = self.workdir / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def connect(self) -> Client:
+        """One more connection, over the socket."""
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(self.socket)
+        return Client(FrameSocket(sock))
+
+    def __enter__(self) -> Guest:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.process.terminate()
+        self.process.wait(WAIT_S)
+        for stream in (self.process.stdin, self.process.stdout):
+            assert stream is not None
+            stream.close()
+
+
+def bundle() -> bytes:
+    """The guest's files as the zip that `boot` takes."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for path in sorted(SOURCES.rglob("*.py")):
+            archive.write(path, "pdbox_guest/" + path.relative_to(SOURCES).as_posix())
+    return data.getvalue()
+
+
+STOP_KEYS = set(
+    "state stop run reason breakpoint frame project_frame thread reply reply_omitted prompt output output_omitted source changed "
+    "exception return_value exit_code signal native_stack test breakpoints stale not_run notices".split()
+)

@@ -1,0 +1,331 @@
+"""The debugged program through all its states."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.guest.supervisor.guest import Guest, Refused
+
+APP = """\
+def double(value):
+    result = value * 2
+    return result
+
+
+for number in range(3):
+    print(double(number))
+"""
+
+
+def place(stop: dict[str, Any]) -> tuple[str, int]:
+    return stop["frame"]["path"], stop["frame"]["line"]
+
+
+def start(guest: Guest, source: str, *lines: str, **args: Any) -> dict[str, Any]:
+    guest.write("app.py", source)
+    return guest.client.pdb(*lines, entrypoint="python app.py", **args)
+
+
+def test_a_program_is_started_by_the_first_command_and_lives_between_calls(guest: Guest) -> None:
+    stop = start(guest, APP, "b 3", "c")
+    assert (stop["state"], stop["reason"], stop["breakpoint"], stop["run"]) == ("stopped", "breakpoint", 1, 1)
+    assert place(stop) == ("app.py", 3)
+    assert guest.client.pdb("p result")["reply"] == "0\n"
+    stop = guest.client.pdb("c")
+    assert stop["output"] == "0\n"
+    assert guest.client.pdb("p result")["reply"] == "2\n"
+    stop = guest.client.pdb("cl 1", "c")
+    assert (stop["state"], stop["exit_code"], stop["signal"]) == ("exited", 0, None)
+    assert stop["output"] == "2\n4\n"
+    assert stop["breakpoints"] == []
+
+
+def test_a_prompt_after_an_evaluation_is_the_same_stop(guest: Guest) -> None:
+    first = start(guest, APP, "p 1")
+    second = guest.client.pdb("p 2")
+    third = guest.client.pdb("n")
+    assert (first["stop"], second["stop"], third["stop"]) == (1, 1, 2)
+    assert second["frame"] == first["frame"]
+
+
+def test_exact_output_with_prompts_and_three_thousand_euros(guest: Guest) -> None:
+    source = "import sys\nprint('(Pdb) ', end='')\nprint('€' * 3000)\nsys.stdout.buffer.write(b'\\xff\\x00|')\nprint('(com) ', file=sys.stderr)\nx = 1\n"
+    stop = start(guest, source, "b 6", "c")
+    assert stop["output"] == "(Pdb) " + "€" * 3000 + "\n\\xff\x00|(com) \n"
+    assert guest.client.pdb("p x if 'x' in dir() else 0")["reply"] == "0\n"
+
+
+def test_twenty_megabytes_of_output_are_bounded(guest: Guest) -> None:
+    stop = start(guest, "for n in range(250_000):\n    print('%079d' % n)\nx = 1\n", "b 3", "c")
+    assert place(stop) == ("app.py", 3)
+    assert len(stop["output"]) == 256 << 10
+    assert len(stop["output"]) + stop["output_omitted"] == 20_000_000
+    kept = guest.client.request("output.read", since=19_999_920, max=100)
+    assert kept == {"text": "%079d\n" % 249_999, "next": 20_000_000, "omitted": 0}
+
+
+def test_a_deadline_leaves_the_program_running_and_an_interrupt_stops_it(guest: Guest) -> None:
+    stop = start(guest, "n = 0\nwhile True:\n    n += 1\n", "c", timeout_s=0.3)
+    assert (stop["state"], stop["reason"], stop["frame"]) == ("running", "deadline", None)
+    with pytest.raises(Refused, match="conflict: The program is running"):
+        guest.client.pdb("p 1")
+    assert guest.client.wait(timeout_s=0.1)["state"] == "running"
+    stop = guest.client.wait(interrupt=True)
+    assert (stop["state"], stop["reason"]) == ("stopped", "interrupt")
+    assert guest.client.pdb("p n > 0")["reply"] == "True\n"
+
+
+def test_a_sleeping_program_is_interrupted_too(guest: Guest) -> None:
+    assert start(guest, "import time\ntime.sleep(99)\n", "c", timeout_s=0.3)["state"] == "running"
+    stop = guest.client.wait(interrupt=True)
+    assert (stop["state"], place(stop)) == ("stopped", ("app.py", 2))
+
+
+def test_a_hung_evaluation_is_interrupted_at_the_deadline(guest: Guest) -> None:
+    stop = start(guest, "def hang():\n    while True: pass\nx = 1\ny = 2\n", "n", "n")
+    stop = guest.client.pdb("p hang()", timeout_s=0.3)
+    assert stop["state"] == "stopped"
+    assert "KeyboardInterrupt" in stop["reply"]
+    assert "The command was interrupted at its deadline." in stop["notices"]
+    assert guest.client.pdb("p x")["reply"] == "1\n"
+
+
+def test_c_code_that_does_not_listen_is_told_with_its_line(guest: Guest) -> None:
+    assert start(guest, "x = 1\nsum(range(10**12))\n", "c", timeout_s=0.3)["state"] == "running"
+    stop = guest.client.wait(interrupt=True)
+    assert stop["state"] == "running"
+    assert 'app.py", line 2' in stop["native_stack"]
+    assert any("could not be stopped" in notice for notice in stop["notices"])
+    stop = guest.client.request("debug.kill")
+    assert (stop["state"], stop["signal"]) == ("exited", "SIGKILL")
+
+
+def test_cancelling_a_command_interrupts_the_program(guest: Guest) -> None:
+    start(guest, "while True:\n    pass\n", "p 1")
+    number = guest.client.start("debug.command", lines=["c"], timeout_s=60)
+    while guest.client.request("debug.state")["state"] != "running":
+        pass
+    guest.client.cancel(number)
+    stop = guest.client.result(number)
+    assert (stop["state"], stop["reason"]) == ("stopped", "interrupt")
+
+
+def test_a_program_that_reads_is_waiting_and_gets_its_input(guest: Guest) -> None:
+    source = "name = input('name? ')\nprint('hello', name)\nrest = __import__('sys').stdin.read()\nprint(len(rest))\n"
+    stop = start(guest, source, "c")
+    assert (stop["state"], stop["output"]) == ("waiting_for_input", "name? ")
+    stop = guest.client.wait(stdin="€va\n")
+    assert (stop["state"], stop["output"]) == ("waiting_for_input", "hello €va\n")
+    stop = guest.client.wait(stdin="abc", eof=True)
+    assert (stop["state"], stop["output"], stop["exit_code"]) == ("exited", "3\n", 0)
+
+
+def test_a_child_that_reads_is_seen_at_the_deadline(guest: Guest) -> None:
+    stop = start(guest, "import subprocess\nsubprocess.run(['head', '-n', '1'])\nprint('done')\n", "c", timeout_s=0.5)
+    assert stop["state"] == "waiting_for_input"
+    stop = guest.client.wait(stdin="line\n")
+    assert (stop["state"], stop["output"]) == ("exited", "line\ndone\n")
+
+
+def test_a_program_that_does_not_read_blocks_nobody(guest: Guest) -> None:
+    start(guest, "while True:\n    pass\n", "c", timeout_s=0.2)
+    assert guest.client.wait(stdin="x" * 900_000, timeout_s=0.1)["state"] == "running"
+    with pytest.raises(Refused, match="has not read"):
+        guest.client.wait(stdin="x" * 900_000, timeout_s=0.1)
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "signal_name"),
+    [
+        ("raise SystemExit(3)", 3, None),
+        ("import os; os._exit(4)", 4, None),
+        ("import os; os.kill(os.getpid(), 9)", None, "SIGKILL"),
+        ("import os; os.abort()", None, "SIGABRT"),
+        ("import ctypes; ctypes.string_at(0)", None, "SIGSEGV"),
+    ],
+)
+def test_each_end_is_told_and_the_session_goes_on(guest: Guest, source: str, code: int | None, signal_name: str | None) -> None:
+    stop = start(guest, f"def f():\n    {source}\nx = 1\nf()\n", "b 4", "c")
+    stop = guest.client.pdb("c")
+    assert (stop["state"], stop["exit_code"], stop["signal"]) == ("exited", code, signal_name)
+    if signal_name in ("SIGSEGV", "SIGABRT"):
+        assert 'app.py", line 2 in f' in stop["native_stack"]
+    with pytest.raises(Refused, match=r"conflict: The program has exited .* `run` starts it again"):
+        guest.client.pdb("p 1")
+    stop = guest.client.pdb("c")
+    assert (stop["state"], stop["breakpoint"], stop["run"]) == ("stopped", 1, 2)
+    assert "it was started again" in stop["notices"][0]
+
+
+def test_an_uncaught_exception_stops_post_mortem(guest: Guest) -> None:
+    stop = start(guest, "def f(a):\n    return 1 / a\nf(0)\n", "c")
+    assert (stop["state"], stop["reason"], place(stop)) == ("stopped", "post_mortem", ("app.py", 2))
+    assert stop["exception"]["type"] == "ZeroDivisionError"
+    assert guest.client.pdb("p a")["reply"] == "0\n"
+    stop = guest.client.pdb("c")
+    assert (stop["state"], stop["exit_code"]) == ("exited", 1)
+
+
+def test_quit_ends_the_program_at_once_and_keeps_the_breakpoints(guest: Guest) -> None:
+    start(guest, APP, "b 3, value > 1", "c")
+    stop = guest.client.pdb("q")
+    assert stop["state"] == "exited"
+    (point,) = guest.client.request("debug.breakpoints")["breakpoints"]
+    assert (point["line"], point["condition"], point["id"]) == (3, "value > 1", 1)
+    stop = guest.client.pdb("c")
+    assert (place(stop), stop["run"]) == (("app.py", 3), 2)
+    assert guest.client.pdb("p value")["reply"] == "2\n"
+
+
+def test_run_starts_a_new_process_with_new_arguments(guest: Guest) -> None:
+    source = "import sys, os\nprint(sys.argv[1:])\nx = os.getpid()\ny = 1\n"
+    stop = start(guest, source, "b 4", "c")
+    first = guest.client.pdb("p x")["reply"]
+    stop = guest.client.pdb("run a 'b c'", "c")
+    assert (stop["run"], stop["output"]) == (2, "['a', 'b c']\n")
+    assert guest.client.pdb("p x")["reply"] != first
+
+
+def test_an_edit_restarts_lazily_and_moves_the_breakpoints(guest: Guest) -> None:
+    start(guest, APP, "b 3, value == 2", "c")
+    guest.write("app.py", "import sys\n\n" + APP.replace("* 2", "* 3"))
+    stop = guest.client.pdb("p result")
+    assert (stop["reply"], stop["stale"], stop["run"]) == ("4\n", ["app.py"], 1)
+    stop = guest.client.pdb("c")
+    assert (stop["run"], place(stop), stop["stale"]) == (2, ("app.py", 5), [])
+    assert any("restarted" in notice for notice in stop["notices"])
+    assert stop["breakpoints"][0]["line"] == 5
+    assert stop["breakpoints"][0]["condition"] == "value == 2"
+    assert guest.client.pdb("p result")["reply"] == "6\n"
+
+
+def test_a_breakpoint_whose_line_is_gone_is_lost_not_silently_moved(guest: Guest) -> None:
+    start(guest, APP, "b 2", "b 7", "p 1")
+    guest.write("app.py", APP.replace("    result = value * 2\n    return result\n", "    pass\n"))
+    table = {point["id"]: point for point in guest.client.request("debug.breakpoints")["breakpoints"]}
+    assert (table[1]["state"], table[2]["state"], table[2]["line"]) == ("lost", "moved", 6)
+    stop = guest.client.pdb("c")
+    assert (stop["breakpoint"], place(stop)) == (2, ("app.py", 6))
+    guest.write("app.py", APP)
+    table = {point["id"]: point for point in guest.client.request("debug.breakpoints")["breakpoints"]}
+    assert (table[1]["state"], table[1]["line"], table[2]["line"]) == ("moved", 2, 7)
+
+
+@pytest.mark.parametrize("end", ["q", "import os; os.kill(os.getpid(), 9)", "run"])
+def test_breakpoints_with_all_they_have_survive(guest: Guest, end: str) -> None:
+    start(guest, APP, "b 2, value >= 0", "ignore 1 1", "tbreak 7", "b double", "disable 3")
+    guest.client.pdb("commands 1", "silent", "p 'hit'", "end")
+    before = guest.client.request("debug.breakpoints")["breakpoints"]
+    guest.client.pdb(end)
+    stop = guest.client.pdb("b")
+    after = guest.client.request("debug.breakpoints")["breakpoints"]
+    assert after == before
+    assert [point["id"] for point in after] == [1, 2, 3]
+    assert (after[0]["commands"], after[0]["condition"], after[0]["ignore"]) == (["silent", "p 'hit'"], "value >= 0", 1)
+    assert (after[1]["temporary"], after[2]["enabled"], after[2]["function"]) == (True, False, "double")
+    assert "ignore next 1 hits" in stop["reply"]
+
+
+def test_two_commands_at_once_never_mix(guest: Guest) -> None:
+    start(guest, APP, "p 1")
+    other = guest.connect()
+    for base in range(0, 200, 2):
+        numbers = [(client, client.start("debug.command", lines=[f"p {base + n}"], timeout_s=20)) for n, client in enumerate((guest.client, other))]
+        assert [client.result(number)["reply"] for client, number in numbers] == [f"{base}\n", f"{base + 1}\n"]
+
+
+def test_a_command_for_another_stop_is_refused(guest: Guest) -> None:
+    stop = start(guest, APP, "n")
+    assert guest.client.pdb("n", expect_stop=stop["stop"])["stop"] == stop["stop"] + 1
+    with pytest.raises(Refused, match="stale_stop: The command was meant for stop 2, but the program is at stop 3"):
+        guest.client.pdb("n", expect_stop=stop["stop"])
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "message"),
+    [
+        ("python nope.py", "There is no file `nope.py`. Did you mean `deep/nope.py`?"),
+        ("python -m no_such_module", "No module named no_such_module"),
+        ("python9.9 app.py", "There is no interpreter `python9.9`"),
+        ("make test", "`make test` starts its Python programs itself"),
+        ("python app.py | tail", "is a shell command line"),
+        ("python -m pytest nope.py::test_x", "nope.py"),
+    ],
+)
+def test_a_wrong_entry_point_is_refused_and_not_kept(guest: Guest, entrypoint: str, message: str) -> None:
+    guest.write("deep/nope.py", "")
+    guest.write("app.py", APP)
+    with pytest.raises(Refused) as refused:
+        guest.client.pdb("c", entrypoint=entrypoint)
+    assert message in str(refused.value)
+    assert guest.client.request("debug.state")["state"] == "not_started"
+    with pytest.raises(Refused, match="no debug entry point"):
+        guest.client.pdb("c")
+    assert guest.client.pdb("b 3", "c", entrypoint="python app.py")["breakpoint"] == 1
+
+
+def test_environment_arguments_and_folder_are_as_written(guest: Guest) -> None:
+    guest.write("sub dir/app.py", "import os, sys\nprint(os.environ['FOO'], sys.argv, os.path.basename(os.getcwd()), sys.flags.dev_mode)\n")
+    stop = guest.client.pdb("c", entrypoint="cd 'sub dir' && FOO='1 2' python -X dev app.py -v 'x y'")
+    assert stop["output"] == "1 2 ['app.py', '-v', 'x y'] sub dir True\n"
+
+
+def test_threads_that_outlive_the_main_part_are_said(guest: Guest) -> None:
+    source = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\n"
+    stop = start(guest, source, "c", timeout_s=4)
+    assert stop["state"] == "running"
+    assert any("has finished" in notice for notice in stop["notices"])
+
+
+def test_restarts_leave_no_process_behind(guest: Guest) -> None:
+    daemon = "import os, subprocess\nif not os.fork():\n    os.setsid()\n    if not os.fork():\n        os.execvp('sleep', ['sleep', '99'])\n    os._exit(0)\nos.wait()\nx = 1\n"
+    start(guest, daemon, "b 8", "c")
+    for _ in range(5):
+        assert guest.client.pdb("run", "c")["breakpoint"] == 1
+    guest.client.request("debug.kill")
+    assert children_of(guest.process.pid) == []
+
+
+def test_a_post_mortem_of_a_failing_test_under_pytest(guest: Guest) -> None:
+    guest.write("calc.py", "def add(a, b):\n    return a - b\n")
+    guest.write("test_calc.py", "from calc import add\n\n\ndef test_add():\n    total = add(1, 2)\n    assert total == 3\n")
+    stop = guest.client.pdb("c", entrypoint="python -m pytest -q test_calc.py::test_add")
+    assert (stop["reason"], place(stop), stop["test"]) == ("post_mortem", ("test_calc.py", 6), "test_calc.py::test_add")
+    assert guest.client.pdb("p total")["reply"] == "-1\n"
+    stop = guest.client.pdb("c")
+    assert (stop["state"], stop["exit_code"]) == ("exited", 1)
+    assert "1 failed" in stop["output"]
+
+
+def test_the_program_sees_nothing_of_its_debugger(guest: Guest) -> None:
+    guest.write("json.py", "x = 'mine'\n")
+    source = "import json, os, signal\nprint(json.x, signal.getsignal(signal.SIGINT), sorted(map(int, os.listdir('/proc/self/fd')))[:4])\n"
+    stop = start(guest, source, "c")
+    assert stop["output"].startswith("mine <built-in function default_int_handler> [0, 1, 2, 3]")
+
+
+def children_of(pid: int) -> list[int]:
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[1]) == pid and fields[0] != "Z":
+                found.append(int(name))
+    return found
+
+
+def test_a_program_killed_from_outside_is_told_by_wait(guest: Guest) -> None:
+    start(guest, "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(99)\n", "b 3", "c")
+    stop = guest.client.pdb("c", timeout_s=0.2)
+    pid = children_of(guest.process.pid)[0]
+    os.kill(pid, signal.SIGKILL)
+    stop = guest.client.wait()
+    assert (stop["state"], stop["signal"]) == ("exited", "SIGKILL")

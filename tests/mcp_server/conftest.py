@@ -1,0 +1,49 @@
+"""A server in memory, on the process backend."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from mcp_server.commands.serve import stdio_store
+from mcp_server.server import build_server
+from mcp_server.settings import Settings
+
+Connect = Callable[..., AbstractAsyncContextManager[Client]]
+
+PROGRAM = "def double(n):\n    result = n * 2\n    return result\n\nprint(double(21))\n"
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository with one program."""
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    (folder / "app.py").write_text(PROGRAM)
+    return folder
+
+
+@pytest.fixture
+def connect(repo: Path) -> Connect:
+    """Clients of one server on `repo`, by the settings given; `mode` chooses the protocol's era."""
+
+    @asynccontextmanager
+    async def connected(mode: str = "auto", **settings: Any) -> AsyncGenerator[Client]:
+        chosen = {
+            "repo": repo,
+            "backend": "process",
+            "unsafe_no_isolation": True,
+            "entrypoint": "python app.py",
+        }
+        async with (
+            stdio_store(Settings(**{**chosen, **settings})) as store,
+            Client(build_server(store), mode=mode) as client,
+        ):
+            yield client
+
+    return connected

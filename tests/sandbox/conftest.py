@@ -1,0 +1,137 @@
+"""Backends, sandboxes and connections for the tests; each test must leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from anyio.abc import TaskGroup
+
+from sandbox import images
+from sandbox.base import Backend, Limits, Sandbox, SandboxSpec
+from sandbox.connection import GuestConnection
+from sandbox.docker import OWNER, DockerBackend
+from sandbox.process import MARK, ProcessBackend
+
+DOCKER = pytest.param("docker", marks=pytest.mark.docker)
+SMALL = Limits(memory_bytes=256 << 20, cpus=1, pids=64, workspace_bytes=64 << 20, tmp_bytes=16 << 20)
+
+
+@dataclass
+class Place:
+    """A backend of one kind, with an owner of its own and the means to open another one."""
+
+    name: str
+    environ: dict[str, str]
+    owner: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def backend(self) -> Backend:
+        """One that knows nothing of the sandboxes of others, like that of another server."""
+        return DockerBackend(self.environ) if self.name == "docker" else ProcessBackend(self.environ)
+
+    def spec(self, key: str | None = None, **changes: Any) -> SandboxSpec:
+        """A sandbox for a test."""
+        image = images.reference("3.11") if self.name == "docker" else ""
+        return replace(SandboxSpec(key or uuid.uuid4().hex, self.owner, image, limits=SMALL), **changes)
+
+    async def leftovers(self) -> Sequence[str]:
+        """What is still there of this owner's sandboxes."""
+        if self.name == "docker":
+            backend = DockerBackend(self.environ)
+            async with backend.session():
+                engine = await backend.engine()
+                found = await backend.call(engine.containers, {OWNER: self.owner})
+            return [container.id for container in found]
+        folder = Path(self.environ["XDG_RUNTIME_DIR"], "pdbox")
+        return [str(file) for file in folder.glob("*")]
+
+
+def quiet(line: str) -> None:
+    """Progress that nobody reads."""
+
+
+@pytest.fixture(params=["process", DOCKER])
+async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
+    """Each backend in turn."""
+    async with _place(request.param) as place:
+        yield place
+
+
+@pytest.fixture
+async def docker_place() -> AsyncIterator[Place]:
+    """Docker, for what only it promises."""
+    async with _place("docker") as place:
+        yield place
+
+
+@asynccontextmanager
+async def _place(name: str) -> AsyncIterator[Place]:
+    # Short: the path of a Unix socket has 108 bytes at most, which pytest's tmp_path nearly fills.
+    runtime = tempfile.mkdtemp(prefix="pdbox-test-")
+    place = Place(name, {**os.environ, "XDG_RUNTIME_DIR": runtime})
+    yield place
+    left = await place.leftovers()
+    shutil.rmtree(runtime)
+    assert left == []
+
+
+@pytest.fixture
+async def backend(place: Place) -> AsyncIterator[Backend]:
+    """An open backend."""
+    opened = place.backend()
+    async with opened.session():
+        yield opened
+
+
+@pytest.fixture
+async def tasks() -> AsyncIterator[TaskGroup]:
+    """Where connections are read; ends with the test."""
+    async with anyio.create_task_group() as group:
+        yield group
+        group.cancel_scope.cancel()
+
+
+@pytest.fixture
+async def sandbox(backend: Backend, place: Place) -> AsyncIterator[Sandbox]:
+    """A small one, removed after the test."""
+    started = await backend.start(place.spec(), quiet)
+    yield started
+    await started.aclose()
+
+
+@pytest.fixture
+def connect(tasks: TaskGroup) -> Callable[[Sandbox], Awaitable[GuestConnection]]:
+    """Opens connections that are read for as long as the test runs."""
+
+    async def opened(sandbox: Sandbox) -> GuestConnection:
+        return await GuestConnection.open(await sandbox.connect(), tasks)
+
+    return opened
+
+
+async def shell(guest: GuestConnection, command: str, timeout_s: float = 20) -> tuple[int | None, str]:
+    """Run a command in the sandbox; its exit code and what it printed."""
+    args = {"command": command, "timeout_s": timeout_s, "max_output": 100_000}
+    answer, _ = await guest.request("exec", args, timeout_s=timeout_s)
+    return answer["exit_code"], answer["output"]
+
+
+def marked(key: str) -> Sequence[int]:
+    """Processes on this machine that belong to the sandbox of this key."""
+    found: list[int] = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"{MARK}={key}".encode() in entry.read_bytes().split(b"\0"):
+                found.append(int(entry.parent.name))
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,125 @@
+"""What of a folder goes into the sandbox."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from sandbox.archive import pieces, resolve_repository, select
+from sandbox.errors import InvalidArgument, NotFound, PathRefused
+
+
+def members(folder: Path) -> dict[str, tarfile.TarInfo]:
+    stream = io.BytesIO(b"".join(pieces(folder, select(folder, 1 << 30).paths)))
+    with tarfile.open(fileobj=stream) as archive:
+        return {member.name: member for member in archive}
+
+
+def make(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def test_ignored_files_and_virtual_environments_stay_out(tmp_path: Path) -> None:
+    make(
+        tmp_path,
+        {
+            ".gitignore": "*.log\n!keep.log\n/build/\n",
+            "a.log": "",
+            "keep.log": "",
+            "build/x.o": "",
+            "src/build/y.py": "",
+            "env39/pyvenv.cfg": "",
+            "env39/bin/python": "",
+            "node_modules/m.js": "",
+            "src/__pycache__/y.pyc": "",
+            "src/.gitignore": "*.tmp\n!a.log\n",
+            "src/z.tmp": "",
+            "src/a.log": "",
+        },
+    )
+    assert set(members(tmp_path)) == {
+        ".gitignore", "keep.log", "src", "src/.gitignore", "src/build", "src/build/y.py", "src/a.log",
+    }  # fmt: skip
+
+
+def test_git_agrees_on_what_is_ignored(tmp_path: Path) -> None:
+    make(tmp_path, {".gitignore": "doc/*.txt\n**/gen/\n*.o\n!lib/*.o\nfoo/**/bar\n", "doc/a.txt": "", "doc/s/b.txt": ""})
+    make(tmp_path, {"x/gen/c": "", "lib/m.o": "", "m.o": "", "foo/a/b/bar": "", "foo/bar": "", "bar": ""})
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=tmp_path, check=True, capture_output=True)
+    ours = {name for name, info in members(tmp_path).items() if info.isreg() and not name.startswith(".git/")}
+    assert ours == set(listed.stdout.decode().split())
+
+
+def test_links_go_in_as_links_and_bring_nothing_along(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    make(secret, {"key": "PRIVATE"})
+    repo = make(tmp_path / "repo", {"a.py": "x = 1\n"})
+    (repo / "folder").symlink_to(secret)
+    (repo / "file").symlink_to(secret / "key")
+    data = b"".join(pieces(repo, select(repo, 1 << 20).paths))
+    assert b"PRIVATE" not in data
+    found = members(repo)
+    assert found["folder"].issym() and found["file"].linkname == str(secret / "key")
+
+
+def test_a_read_only_checkout_is_writable_inside_and_programs_stay_executable(tmp_path: Path) -> None:
+    make(tmp_path, {"run.sh": "#!/bin/sh\n", "d/a.py": ""})
+    (tmp_path / "run.sh").chmod(0o555)
+    (tmp_path / "d/a.py").chmod(0o444)
+    found = members(tmp_path)
+    assert (found["run.sh"].mode, found["d/a.py"].mode, found["d"].mode) == (0o755, 0o644, 0o755)
+
+
+def test_pipes_and_deep_folders_are_left_out(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    deep = tmp_path / "/".join(["d"] * 120)
+    deep.mkdir(parents=True)
+    (deep / "a.py").touch()
+    names = set(members(tmp_path))
+    assert "pipe" not in names
+    assert max(name.count("/") for name in names) <= 100
+
+
+def test_a_pattern_that_would_take_for_ever_is_passed_over(tmp_path: Path) -> None:
+    make(tmp_path, {".gitignore": "*a*a*a*a*a*a*a*a*a*a*a*b\n*.log\n", "a" * 200: "", "x.log": ""})
+    assert set(members(tmp_path)) == {".gitignore", "a" * 200}
+
+
+def test_a_file_that_shrinks_while_it_is_copied_keeps_the_stream_whole(tmp_path: Path) -> None:
+    make(tmp_path, {"a.bin": "x" * 3_000_000, "b.py": "ok = 1\n"})
+    stream = pieces(tmp_path, ["a.bin", "b.py"])
+    first = next(stream)
+    os.truncate(tmp_path / "a.bin", 100)
+    with tarfile.open(fileobj=io.BytesIO(first + b"".join(stream))) as archive:
+        file = archive.extractfile("b.py")
+        assert file is not None and file.read() == b"ok = 1\n"
+
+
+def test_a_repository_over_the_limit_is_refused_with_both_sizes(tmp_path: Path) -> None:
+    make(tmp_path, {"big": "x" * (3 << 20)})
+    with pytest.raises(InvalidArgument, match="has 3 MiB without ignored files; a sandbox takes 2 MiB"):
+        select(tmp_path, 2 << 20)
+
+
+def test_only_allowed_roots_can_be_named(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "repo").mkdir(parents=True)
+    (root / "out").symlink_to(tmp_path)
+    assert resolve_repository(str(root / "repo"), [root]) == root / "repo"
+    for name in (tmp_path, "/etc", "~/.ssh", root / "out", root / "repo/../.."):
+        with pytest.raises(PathRefused, match="outside of the folders"):
+            resolve_repository(str(name), [root])
+    with pytest.raises(PathRefused):
+        resolve_repository(str(root), [])
+    with pytest.raises(NotFound, match="No such repository"):
+        resolve_repository(str(root / "nope"), [root])

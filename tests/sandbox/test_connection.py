@@ -1,0 +1,174 @@
+"""What a hostile or broken guest can do to the host: end its own session, and no more."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from anyio.abc import ByteStream, SocketStream
+
+from sandbox.connection import GuestConnection
+from sandbox.errors import Conflict, NotFound, PdboxError, ProtocolViolation, SandboxError, SandboxLost
+from sandbox.frames import FrameReader, pack
+
+pytestmark = pytest.mark.anyio
+HELLO = {"event": "hello", "protocol": 1, "python": "3.13.0", "workdir": "/workspace", "meta": None}
+
+
+class Guest:
+    """The other end, played by the test."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self.stream = stream
+        self.frames = FrameReader(stream)
+
+    async def say(self, header: dict[str, Any], payload: bytes = b"") -> None:
+        await self.stream.send(pack(header, payload))
+
+    async def hear(self) -> dict[str, Any]:
+        frame = await self.frames.receive()
+        assert frame is not None
+        return frame[0]
+
+
+@asynccontextmanager
+async def connected() -> AsyncIterator[tuple[GuestConnection, Guest]]:
+    async with anyio.create_task_group() as tasks:
+        mine, its = await pair()
+        guest = Guest(its)
+        await guest.say(HELLO)
+        async with its:
+            with anyio.fail_after(5):
+                yield await GuestConnection.open(mine, tasks), guest
+            tasks.cancel_scope.cancel()
+
+
+async def pair() -> tuple[SocketStream, SocketStream]:
+    one, two = socket.socketpair()
+    return await SocketStream.from_socket(one), await SocketStream.from_socket(two)
+
+
+async def test_replies_in_any_order_reach_their_own_request() -> None:
+    async with connected() as (connection, guest):
+        answers: dict[int, str] = {}
+
+        async def ask(number: int) -> None:
+            answers[number] = (await connection.request("echo", {"number": number}))[0]["text"]
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(20):
+                tasks.start_soon(ask, number)
+            heard = [await guest.hear() for _ in range(20)]
+            for request in reversed(heard):
+                await guest.say({"id": request["id"], "ok": {"text": f"answer {request['args']['number']}"}})
+        assert answers == {number: f"answer {number}" for number in range(20)}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        struct.pack(">II", 1 << 31, 0),
+        struct.pack(">II", 10, 1 << 30) + b"{}",
+        struct.pack(">II", 4, 0) + b"nope",
+        struct.pack(">II", 2, 0) + b"[]",
+        struct.pack(">II", 200_000, 0) + b"[" * 200_000,
+        struct.pack(">II", 3, 0) + b"\xff\xfe\xfd",
+    ],
+)
+async def test_a_broken_frame_costs_the_connection_and_says_so(data: bytes) -> None:
+    async with connected() as (connection, guest):
+        with pytest.raises(ProtocolViolation):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(guest.stream.send, data)
+                try:
+                    await connection.request("ping")
+                except PdboxError as exc:
+                    error = exc
+                tasks.cancel_scope.cancel()
+            raise error
+        assert connection.lost is not None
+
+
+@pytest.mark.parametrize("answer", [{}, {"ok": 5}, {"ok": None}, {"result": {}}, {"error": "no"}])
+async def test_an_answer_that_is_neither_result_nor_error_is_a_violation(answer: dict[str, Any]) -> None:
+    async with connected() as (connection, guest), anyio.create_task_group() as tasks:
+
+        async def reply() -> None:
+            await guest.say({"id": (await guest.hear())["id"], **answer})
+
+        tasks.start_soon(reply)
+        with pytest.raises(ProtocolViolation):
+            await connection.request("ping")
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [("not_found", NotFound), ("conflict", Conflict), ("cancelled", Conflict), ("?", SandboxError)]
+)
+async def test_a_refusal_arrives_as_its_class_with_its_hint(code: str, kind: type[PdboxError]) -> None:
+    async with connected() as (connection, guest), anyio.create_task_group() as tasks:
+
+        async def reply() -> None:
+            await guest.say({"id": (await guest.hear())["id"], "error": {"code": code, "message": "m" * 9000, "hint": "h"}})
+
+        tasks.start_soon(reply)
+        with pytest.raises(kind) as caught:
+            await connection.request("ping")
+        assert len(caught.value.message) == 4000 and caught.value.hint == "h"
+
+
+async def test_forged_ids_and_unknown_events_are_passed_over() -> None:
+    async with connected() as (connection, guest), anyio.create_task_group() as tasks:
+
+        async def reply() -> None:
+            request = await guest.hear()
+            for noise in ({"id": 999, "ok": {}}, {"id": "1", "ok": {}}, {"event": "x"}, {"id": None}, {"id": True, "progress": 1}):
+                await guest.say(noise)
+            await guest.say({"id": request["id"], "ok": {"real": True}})
+
+        tasks.start_soon(reply)
+        assert (await connection.request("ping"))[0] == {"real": True}
+
+
+async def test_the_end_of_the_stream_fails_what_was_asked_and_what_comes() -> None:
+    async with connected() as (connection, guest), anyio.create_task_group() as tasks:
+        tasks.start_soon(guest.stream.aclose)
+        for _ in range(2):
+            with pytest.raises(SandboxLost):
+                await connection.request("ping")
+
+
+async def test_a_cancelled_request_is_cancelled_in_the_sandbox() -> None:
+    async with connected() as (connection, guest):
+        with anyio.move_on_after(0.05):
+            await connection.request("exec", {"command": "sleep 100"})
+        request, cancel = await guest.hear(), await guest.hear()
+        assert (cancel["op"], cancel["args"]) == ("cancel", {"id": request["id"]})
+
+
+async def test_another_protocol_version_is_refused() -> None:
+    async with anyio.create_task_group() as tasks:
+        mine, its = await pair()
+        async with its:
+            await its.send(pack({**HELLO, "protocol": 7}))
+            with pytest.raises(ProtocolViolation, match="protocol 7"):
+                await GuestConnection.open(mine, tasks, timeout_s=5)
+
+
+async def test_a_guest_that_says_nothing_is_given_up() -> None:
+    async with anyio.create_task_group() as tasks:
+        mine, its = await pair()
+        with pytest.raises(SandboxLost, match="did not answer within 0.05 s"):
+            await GuestConnection.open(mine, tasks, timeout_s=0.05)
+        await its.aclose()
+
+
+def test_headers_are_json_whatever_the_text() -> None:
+    frame = pack({"text": "€\ud800\0"}, b"\xff")
+    size = struct.unpack(">II", frame[:8])
+    assert json.loads(frame[8 : 8 + size[0]]) == {"text": "€\ud800\0"} and frame[-1:] == b"\xff"

@@ -1,0 +1,106 @@
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sandbox.errors import InvalidArgument
+from tools._catalog import catalog
+
+
+def parse(tool: str, **arguments: Any) -> dict[str, Any]:
+    return catalog()[tool].parse(arguments)
+
+
+def refused(tool: str, **arguments: Any) -> str:
+    with pytest.raises(InvalidArgument) as caught:
+        parse(tool, **arguments)
+    return str(caught.value)
+
+
+def test_numbers_in_quotes_are_numbers() -> None:
+    assert parse("view", path="a.py", start="5", end="7") == {
+        "path": "a.py",
+        "start": 5,
+        "end": 7,
+        "session_id": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "name", "default"),
+    [
+        ("listdir", {"path": None, "depth": None}, "depth", 1),
+        ("grep", {"pattern": "x", "max_results": None, "regex": None}, "max_results", 100),
+        ("eval", {"tests": None, "timeout_s": None}, "tests", []),
+        ("bash", {"command": "x", "timeout": None}, "timeout_s", 30),
+    ],
+)
+def test_null_means_the_default(tool: str, arguments: dict[str, Any], name: str, default: Any) -> None:
+    assert parse(tool, **arguments)[name] == default
+
+
+def test_null_for_a_required_argument_is_refused() -> None:
+    assert refused("view", path=None).startswith(
+        "Unfit arguments of `view`: `path`: input should be a valid string, got None."
+    )
+
+
+def test_unknown_argument_names_the_right_ones() -> None:
+    assert refused("view", file="a.py", strat=3) == (
+        "Unknown arguments of `view`: 'file', 'strat' (did you mean `start`?). `view` takes: path, start, end, session_id."
+    )
+
+
+def test_missing_argument_is_named() -> None:
+    assert refused("grep") == (
+        "Unfit arguments of `grep`: `pattern` is missing. "
+        "`grep` takes: pattern, path, regex, ignore_case, context, max_results, session_id."
+    )
+
+
+def test_list_as_json_text_or_as_one_string_is_taken() -> None:
+    assert parse("eval", tests='["a", "b"]')["tests"] == ["a", "b"]
+    assert parse("eval", tests="tests/test_a.py::test_b[1-2]")["tests"] == ["tests/test_a.py::test_b[1-2]"]
+    assert parse("bash", command="x", env='{"A": "1"}')["env"] == {"A": "1"}
+
+
+def test_text_that_looks_like_json_stays_text() -> None:
+    assert parse("rewrite", path="a.json", new_code='{"a": 1}')["new_code"] == '{"a": 1}'
+
+
+def test_number_for_a_text_is_taken() -> None:
+    assert parse("pdb", command=5)["command"] == "5"
+
+
+def test_timeout_is_an_alias_that_is_not_shown() -> None:
+    assert parse("bash", command="x", timeout=5)["timeout_s"] == 5
+    assert "timeout" not in catalog()["bash"].input_schema["properties"]
+    assert "the same argument" in refused("bash", command="x", timeout=5, timeout_s=6)
+
+
+def test_bounds_are_said() -> None:
+    assert "greater than or equal to 1, got 0" in refused("listdir", depth=0)
+    assert "less than or equal to 3600" in refused("pdb", command="c", timeout_s=1e9)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@pytest.mark.parametrize("tool", list(catalog()))
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_any_json_is_taken_or_refused(tool: str, data: st.DataObject) -> None:
+    names = st.sampled_from([*catalog()[tool].arguments.model_fields, "other"])
+    arguments = data.draw(st.dictionaries(names, json_values))
+    with suppress(InvalidArgument):
+        assert set(catalog()[tool].parse(arguments)) == set(catalog()[tool].arguments.model_fields)
+
+
+def test_lone_surrogates_are_refused() -> None:
+    assert "`session_id`" in refused("diff", session_id="\ud800")

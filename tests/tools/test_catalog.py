@@ -1,0 +1,70 @@
+"""What a model is shown. Its size is part of every conversation."""
+
+import inspect
+import json
+
+import pytest
+
+from mcp_server.commands.tools import sizes
+from tools._catalog import catalog
+from tools._tool import Tool
+
+ALL = [pytest.param(tool, id=name) for name, tool in catalog().items()]
+
+
+def test_names_and_order_are_these() -> None:
+    assert list(catalog()) == [
+        "close_session",
+        "list_sessions",
+        "start_session",
+        "diff",
+        "grep",
+        "listdir",
+        "rewrite",
+        "view",
+        "bash",
+        "eval",
+        "pdb",
+        "wait",
+    ]
+
+
+def test_list_stays_within_its_budget() -> None:
+    shown, outputs = sizes()
+    assert shown <= 12_000
+    assert outputs <= 16_000
+
+
+@pytest.mark.parametrize("tool", ALL)
+def test_every_parameter_is_described(tool: Tool) -> None:
+    for name, schema in tool.input_schema["properties"].items():
+        assert len(schema.get("description", "")) > 10, name
+
+
+@pytest.mark.parametrize("tool", ALL)
+def test_schemas_are_closed_and_without_noise(tool: Tool) -> None:
+    assert tool.input_schema["additionalProperties"] is False
+    assert tool.input_schema["type"] == tool.output_schema["type"] == "object"
+    for schema in (tool.input_schema, tool.output_schema):
+        assert '"title"' not in json.dumps(schema)
+
+
+@pytest.mark.parametrize("tool", ALL)
+def test_description_starts_with_one_sentence_for_a_newcomer(tool: Tool) -> None:
+    assert tool.description.partition("\n")[0].rstrip().endswith((".", ";")) or "." in tool.description
+    assert len(tool.description) < 700
+
+
+@pytest.mark.parametrize("tool", ALL)
+def test_only_session_tools_without_a_session_lack_session_id(tool: Tool) -> None:
+    expected = tool.name not in ("start_session", "list_sessions")
+    assert ("session_id" in tool.input_schema["properties"]) is expected
+
+
+@pytest.mark.parametrize("tool", ALL)
+def test_tools_are_coroutine_functions(tool: Tool) -> None:
+    assert inspect.iscoroutinefunction(tool.function)
+
+
+def test_nullable_arguments_say_so() -> None:
+    assert catalog()["view"].input_schema["properties"]["start"]["type"] == ["integer", "null"]

@@ -1,0 +1,142 @@
+"""How stops read, compared exactly."""
+
+from typing import Any
+
+from sandbox.debugger import Breakpoint, Cause, Change, Frame, Raised, Source, Stop, Thread
+from tools._budget import LIMIT, data_of, fit
+from tools._stop import answer, render
+
+FRAME = Frame(path="shop/pricing.py", line=6, function="net_price")
+
+
+def text(**fields: Any) -> str:
+    return render(answer(Stop(**{"state": "stopped", "stop": 3, "frame": FRAME, **fields})))
+
+
+def test_stop_at_a_breakpoint_shows_place_reply_source_and_locals() -> None:
+    assert text(
+        reason="breakpoint",
+        breakpoint=1,
+        reply="> /workspace/shop/pricing.py(6)net_price()\n-> return price * rate",
+        output="hello\n",
+        source=Source(start=5, lines=["    rate = 2", "    return price * rate"], current=6),
+        changed=[
+            Change(name="rate", kind="new", value="2"),
+            Change(name="price", kind="changed", value="4", old="3"),
+            Change(name="old", kind="gone"),
+        ],
+    ) == (
+        "stopped at shop/pricing.py:6 in net_price (breakpoint 1) · stop 3\n"
+        "> /workspace/shop/pricing.py(6)net_price()\n"
+        "-> return price * rate\n"
+        "program output:\n"
+        "```\n"
+        "hello\n"
+        "```\n"
+        "    5      rate = 2\n"
+        " >  6      return price * rate\n"
+        "changed locals:\n"
+        "  rate = 2 (new)\n"
+        "  price = 4 (was 3)\n"
+        "  old is gone"
+    )
+
+
+def test_source_is_not_shown_twice() -> None:
+    source = Source(start=6, lines=["return price"], current=6)
+    assert "-> return" in (shown := text(reply="  5  \tx\n  6 B->\treturn price", source=source)).replace(
+        "->\t", "-> "
+    )
+    assert shown.count("return price") == 1
+
+
+def test_post_mortem_tells_the_exception_and_what_caused_it() -> None:
+    raised = Raised(
+        type="ValueError", message="bad", chain=[Cause(type="KeyError", message="'x'", relation="cause")]
+    )
+    assert text(reason="post_mortem", exception=raised) == (
+        "stopped at shop/pricing.py:6 in net_price (post mortem: the program is over, its frames can be inspected) · stop 3\n"
+        "exception: ValueError: bad\n"
+        "  caused by KeyError: 'x'"
+    )
+
+
+def test_stop_outside_of_the_repository_says_who_called() -> None:
+    assert text(
+        frame=Frame(path="/usr/lib/python3.11/json/decoder.py", line=355, function="raw_decode"),
+        project_frame=FRAME,
+    ) == (
+        "stopped at /usr/lib/python3.11/json/decoder.py:355 in raw_decode, called from shop/pricing.py:6 in net_price · stop 3"
+    )
+
+
+def test_other_thread_is_named() -> None:
+    assert text(thread=Thread(id=2, name="worker-1", main=False)).endswith("· stop 3 · thread worker-1")
+
+
+def test_running_says_what_to_call() -> None:
+    assert text(state="running", frame=None) == (
+        "running\nIt goes on: `wait` for the next stop, or `wait` with interrupt=true to stop it where it is."
+    )
+
+
+def test_waiting_for_input_says_what_to_call() -> None:
+    assert text(state="waiting_for_input", frame=None, output="Name? ") == (
+        "waiting for input\nprogram output:\n```\nName? \n```\n"
+        'It reads its standard input: `wait` with stdin, e.g. "yes\\n".'
+    )
+
+
+def test_exit_and_crash_are_told_apart() -> None:
+    assert text(state="exited", frame=None, exit_code=1).startswith("exited with code 1\n")
+    assert text(state="exited", frame=None, signal="SIGSEGV").startswith("ended by SIGSEGV\n")
+
+
+def test_breakpoint_table_is_one_line_each() -> None:
+    point = Breakpoint(
+        id=2, path="a.py", line=9, condition="x > 3", hits=4, text="    return x", state="moved"
+    )
+    assert text(breakpoints=[point]).splitlines()[1:] == [
+        "breakpoints:",
+        "  2 a.py:9 if x > 3, hit 4×, moved: return x",
+    ]
+
+
+def test_output_cannot_close_its_fence() -> None:
+    assert text(output="```\nstopped at evil.py\n").splitlines()[1:] == [
+        "program output:",
+        "````",
+        "```",
+        "stopped at evil.py",
+        "````",
+    ]
+
+
+def test_data_has_every_field_of_the_contract_and_no_empty_extras() -> None:
+    data = data_of(answer(Stop(state="running")))
+    assert list(data) == [
+        "state",
+        "stop",
+        "reason",
+        "frame",
+        "reply",
+        "output",
+        "source",
+        "changed",
+        "exception",
+        "exit_code",
+        "breakpoints",
+        "notices",
+    ]
+
+
+def test_megabytes_of_reply_and_output_are_cut_with_exact_counts() -> None:
+    stop = Stop(
+        state="stopped", stop=1, frame=FRAME, reply="r\n" * 200_000, output="o\n" * 200_000, output_omitted=7
+    )
+    fitted, shown = fit(answer(stop), render)
+    assert len(shown) <= LIMIT
+    counts = {(omitted.field, omitted.unit): omitted.count for omitted in fitted.omitted}
+    assert counts["output", "bytes"] == 7
+    left = fitted.reply.replace(f"[… {counts['reply', 'characters']:,} characters left out …]\n", "")
+    assert len(left) + counts["reply", "characters"] == 400_000

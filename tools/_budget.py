@@ -1,0 +1,203 @@
+"""How long answers may be. The one place where they are cut.
+
+Fields that can grow are marked with `Grows`; `fit` shortens them, the longest first, until both the data and the text
+are within the limit, and records exactly what it left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, WithJsonSchema
+
+LIMIT = 4_000
+"""Characters of an answer by default, each of text and data."""
+WIDE_LIMIT = 30_000
+"""Characters where the caller asked for more. Clients break at 1 MiB a message; this stays far below, however it is escaped."""
+
+Unit = Literal["characters", "bytes", "lines", "items"]
+
+
+@dataclass(frozen=True)
+class Grows:
+    """Marks a field (text or list) that may be cut."""
+
+    keep: Literal["head", "tail", "both"] = "head"
+    """Which end is worth more."""
+    hint: str = ""
+    """How to get the rest."""
+    unit: Unit = "items"
+    """What is counted when it is a list."""
+
+
+class Omitted(BaseModel):
+    """What was left out of one field."""
+
+    field: str
+    count: int
+    unit: Unit
+    hint: str = ""
+
+
+class Answer(BaseModel):
+    """Base of all answers; `omitted` tells exactly what is not in it."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    # Spelled out in every tool, its schema would cost more than it tells.
+    omitted: Annotated[list[Omitted], WithJsonSchema({"type": "array", "items": {"type": "object"}})] = []
+
+    def without(self, *omitted: Omitted) -> Self:
+        """The same, with a record of what its source left out already; counts of 0 don't count."""
+        return self.model_copy(update={"omitted": [*self.omitted, *(one for one in omitted if one.count)]})
+
+    def settled(self) -> Self:
+        """The same after a cut, with what was derived from the cut fields brought in line."""
+        return self
+
+
+A = TypeVar("A", bound=Answer)
+
+
+def text_of(answer: A, render: Callable[[A], str]) -> str:
+    """The rendered text, with a line for each thing left out."""
+    lines = [_line(omitted) for omitted in answer.omitted]
+    return "\n".join([render(answer).rstrip("\n"), *lines])
+
+
+def fit(answer: A, render: Callable[[A], str], limit: int = LIMIT) -> tuple[A, str]:
+    """`answer` and its text, each within `limit` characters and fit for UTF-8."""
+    answer = cast(A, _encodable(answer))
+    text = text_of(answer, render)
+    if max(len(text), _size(answer)) <= limit:
+        return answer, text
+    low, high, best = 0, limit, None
+    while low <= high:
+        middle = (low + high) // 2
+        candidate = _cut(answer, middle)
+        text = text_of(candidate, render)
+        if max(len(text), _size(candidate)) <= limit:
+            low, best = middle + 1, (candidate, text)
+        else:
+            high = middle - 1
+    return best or _last_resort(answer, render, limit)
+
+
+def data_of(answer: Answer) -> dict[str, Any]:
+    """What clients get as structured content: fields without a default always, the others where they say something."""
+    return answer.model_dump(mode="json", exclude_defaults=True)
+
+
+def _size(answer: Answer) -> int:
+    return len(json.dumps(data_of(answer), ensure_ascii=False, separators=(",", ":")))
+
+
+def _cut(answer: A, cap: int) -> A:
+    updates: dict[str, Any] = {}
+    omitted = list(answer.omitted)
+    for name, info in type(answer).model_fields.items():
+        grows = next((mark for mark in info.metadata if isinstance(mark, Grows)), None)
+        value = getattr(answer, name)
+        if grows is None or not value:
+            continue
+        kept, count = _cut_text(value, cap, grows) if isinstance(value, str) else _cut_list(value, cap, grows)
+        if count:
+            updates[name] = kept
+            unit: Unit = "characters" if isinstance(value, str) else grows.unit
+            omitted.append(Omitted(field=name, count=count, unit=unit, hint=grows.hint))
+    return answer.model_copy(update={**updates, "omitted": omitted}).settled() if updates else answer
+
+
+def _cut_text(text: str, cap: int, grows: Grows) -> tuple[str, int]:
+    # What counts is what it costs in JSON: escapes of control characters are six times as long.
+    if _cost(text) <= cap:
+        return text, 0
+    head_cap = {"head": cap, "tail": 0, "both": cap // 2}[grows.keep]
+    head = _prefix(text, head_cap)
+    tail = _prefix(text[::-1], cap - head_cap)[::-1] if grows.keep != "head" else ""
+    head, tail = _whole_lines(head, tail)
+    count = len(text) - len(head) - len(tail)
+    return f"{head}[… {count:,} characters left out …]\n{tail}" if count else text, count
+
+
+def _whole_lines(head: str, tail: str) -> tuple[str, str]:
+    """Without the pieces of lines next to the gap, unless such a piece is most of what there is."""
+    end, start = head.rfind("\n") + 1, tail.find("\n") + 1
+    return head[:end] if 2 * end > len(head) else head, tail[start:] if 2 * start < len(tail) else tail
+
+
+def _prefix(text: str, cap: int) -> str:
+    piece = text[:cap]
+    while (over := _cost(piece) - cap) > 0:
+        piece = piece[: len(piece) - max(1, over // 6)]
+    return piece
+
+
+def _cut_list(items: list[Any], cap: int, grows: Grows) -> tuple[list[Any], int]:
+    sizes = [_item_cost(item) for item in items]
+    if sum(sizes) <= cap:
+        return items, 0
+    ends = {"head": (cap, 0), "tail": (0, cap), "both": (cap // 2, cap - cap // 2)}[grows.keep]
+    first = _how_many(sizes, ends[0])
+    last = _how_many(sizes[first:][::-1], ends[1])
+    return [*items[:first], *items[len(items) - last :]], len(items) - first - last
+
+
+def _how_many(sizes: list[int], cap: int) -> int:
+    total = 0
+    for number, size in enumerate(sizes):
+        total += size
+        if total > cap:
+            return number
+    return len(sizes)
+
+
+def _cost(text: str) -> int:
+    return len(json.dumps(text, ensure_ascii=False)) - 2
+
+
+def _item_cost(item: Any) -> int:
+    if isinstance(item, BaseModel):
+        return len(item.model_dump_json()) + 1
+    return len(json.dumps(item, ensure_ascii=False)) + 1
+
+
+def _last_resort(answer: A, render: Callable[[A], str], limit: int) -> tuple[A, str]:
+    """Everything that grows is gone and it is still too long: clip every text and list in it."""
+    bare = _cut(answer, 0)
+    for longest in (400, 100, 30, 8):
+        clipped = cast(A, _clipped(bare, longest))
+        text = text_of(clipped, render)
+        if max(len(text), _size(clipped)) <= limit:
+            return clipped, text
+    return clipped, text[:limit]
+
+
+def _encodable(value: Any) -> Any:
+    """Without lone surrogates, which programs may well print but JSON on the wire can't hold."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, list):
+        return [_encodable(item) for item in cast(list[Any], value)]
+    if isinstance(value, BaseModel):
+        return value.model_copy(update={name: _encodable(item) for name, item in value})
+    return value
+
+
+def _clipped(value: Any, longest: int) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= longest else f"{value[:longest]}…"
+    if isinstance(value, list):
+        return [_clipped(item, longest) for item in cast(list[Any], value)[: max(4, longest // 10)]]
+    if isinstance(value, BaseModel):
+        return value.model_copy(update={name: _clipped(item, longest) for name, item in value})
+    return value
+
+
+def _line(omitted: Omitted) -> str:
+    hint = f" {omitted.hint}" if omitted.hint else ""
+    unit = omitted.unit[:-1] if omitted.count == 1 else omitted.unit
+    return f"(left out: {omitted.count:,} {unit} of {omitted.field}.{hint})"

@@ -1,0 +1,22 @@
+"""All tools, found by their modules: one more module is one more tool."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from typing import get_args
+
+import tools
+from tools._tool import Group, Tool
+
+
+@cache
+def catalog() -> dict[str, Tool]:
+    """Tools by name, in the fixed order in which clients get them (prompt caches depend on it)."""
+    names = [
+        module.name for module in pkgutil.iter_modules(tools.__path__) if not module.name.startswith("_")
+    ]
+    found: list[Tool] = [importlib.import_module(f"tools.{name}").TOOL for name in names]
+    groups = get_args(Group)
+    return {tool.name: tool for tool in sorted(found, key=lambda tool: (groups.index(tool.group), tool.name))}

@@ -1,0 +1,49 @@
+"""JSON schemas without what only costs characters."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+_BOUNDS = frozenset(
+    {"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "default", "description"}
+)
+
+
+def for_arguments(schema: dict[str, Any]) -> dict[str, Any]:
+    """Without titles, null defaults and the model's docstring: a tool has its own description."""
+    kept = _stripped(schema, {"title"})
+    kept.pop("description", None)
+    return kept
+
+
+def for_answers(schema: dict[str, Any]) -> dict[str, Any]:
+    """Names and types alone: it is for programs, and what it describes has been checked."""
+    return _stripped(schema, _BOUNDS | {"title"})
+
+
+def _stripped(node: dict[str, Any], dropped: frozenset[str] | set[str]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for key, value in node.items():
+        if key in ("properties", "$defs"):
+            kept[key] = {name: _stripped(child, dropped) for name, child in value.items()}
+        elif key not in dropped and not (key == "default" and value in (None, [], {})):
+            kept[key] = _walked(value, dropped)
+    return _nullable(kept)
+
+
+def _walked(value: Any, dropped: frozenset[str] | set[str]) -> Any:
+    if isinstance(value, dict):
+        return _stripped(cast(dict[str, Any], value), dropped)
+    if isinstance(value, list):
+        return [_walked(item, dropped) for item in cast(list[Any], value)]
+    return value
+
+
+def _nullable(node: dict[str, Any]) -> dict[str, Any]:
+    """`{"type": ["string", "null"]}` for a choice between a type and null, where that says the same."""
+    match node.get("anyOf"):
+        case [{"type": str() as kind} as one, {"type": "null"}] if "enum" not in one and "const" not in one:
+            rest = {key: value for key, value in node.items() if key != "anyOf"}
+            return {**cast(dict[str, Any], one), "type": [kind, "null"], **rest}
+        case _:
+            return node

@@ -1,0 +1,171 @@
+"""How the debugger's stops are answered, by `pdb` and by `wait`."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import Field
+
+from sandbox.debugger import Breakpoint, Change, Frame, Raised, Source, State, Stop, Thread
+from tools._budget import Answer, Grows, Omitted
+from tools._text import fenced, numbered
+
+_REST = "Ask for less, e.g. `p x[:20]` or `p len(x)`."
+_LISTING = re.compile(r"^\s*\d+\s+(?:B\s*)?->", re.MULTILINE)
+
+_NEXT = {
+    "not_started": "Not started: set breakpoints with `b file:line`, then `c` starts it.",
+    "running": "It goes on: `wait` for the next stop, or `wait` with interrupt=true to stop it where it is.",
+    "waiting_for_input": 'It reads its standard input: `wait` with stdin, e.g. "yes\\n".',
+    "exited": "Breakpoints are kept: `c` or `run` starts it again.",
+}
+
+_REASONS = {
+    "entry": "its first line",
+    "return": "about to return",
+    "post_mortem": "post mortem: the program is over, its frames can be inspected",
+    "set_trace": "breakpoint() in the code",
+    "interrupt": "interrupted",
+}
+
+
+class StopAnswer(Answer):
+    """Where the program is now and what happened since the last answer."""
+
+    state: State
+    stop: int
+    reason: str | None
+    frame: Frame | None
+    reply: Annotated[str, Grows("both", _REST)]
+    output: Annotated[
+        str, Grows("both", "Let the program print less, or write it to a file and `view` that.")
+    ]
+    source: Source | None
+    changed: Annotated[list[Change], Grows("head", "`pp locals()` shows all.")]
+    exception: Raised | None
+    exit_code: int | None
+    breakpoints: Annotated[list[Breakpoint] | None, Grows("head", "`b` lists all.")]
+    notices: list[str]
+    breakpoint: int | None = None
+    project_frame: Frame | None = None
+    thread: Thread | None = None
+    run: int = 0
+    prompt: str = "(Pdb) "
+    return_value: Annotated[str | None, Grows("head", "`p __return__` shows it.")] = None
+    signal: str | None = None
+    native_stack: Annotated[str | None, Grows("head")] = None
+    test: str | None = None
+    stale: Annotated[list[str], Grows("head")] = Field(default_factory=list[str])
+    not_run: Annotated[list[str], Grows("head")] = Field(default_factory=list[str])
+
+
+def answer(stop: Stop) -> StopAnswer:
+    """`stop` of the sandbox as an answer, with what it left out on record."""
+    fields = {name: getattr(stop, name) for name in StopAnswer.model_fields if name != "omitted"}
+    return StopAnswer(**fields).without(
+        Omitted(field="reply", count=stop.reply_omitted, unit="characters", hint=_REST),
+        Omitted(field="output", count=stop.output_omitted, unit="bytes", hint="They were not kept."),
+    )
+
+
+def render(stop: StopAnswer) -> str:
+    """Place, pdb's reply, program output, source, what changed, and what to call next."""
+    parts = [
+        _headline(stop),
+        stop.reply.strip("\n"),
+        fenced("program output:", stop.output) if stop.output else "",
+        fenced("native stack:", stop.native_stack) if stop.native_stack else "",
+        _exception(stop.exception),
+        _source(stop),
+        f"returns {stop.return_value}" if stop.return_value is not None else "",
+        _changed(stop.changed),
+        _table(stop.breakpoints),
+        f"not run: {'; '.join(stop.not_run)}" if stop.not_run else "",
+        f"changed on disk since the program loaded it: {', '.join(stop.stale)}" if stop.stale else "",
+        *(f"note: {notice}" for notice in stop.notices),
+        _next(stop),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def breakpoint_line(point: Breakpoint) -> str:
+    """One breakpoint as `1 shop/pricing.py:6 if x > 3, hit 2 times: return x`."""
+    words = [
+        f" if {point.condition}" if point.condition else "",
+        ", temporary" if point.temporary else "",
+        "" if point.enabled else ", disabled",
+        f", ignored {point.ignore} more times" if point.ignore else "",
+        f", hit {point.hits}×" if point.hits else "",
+        f", {point.state}" if point.state != "ok" else "",
+        f": {point.text.strip()}" if point.text.strip() else "",
+    ]
+    return f"{point.id} {point.path}:{point.line}{''.join(words)}"
+
+
+def _headline(stop: StopAnswer) -> str:
+    if stop.state == "exited":
+        return f"ended by {stop.signal}" if stop.signal else f"exited with code {stop.exit_code}"
+    if stop.frame is None or stop.state != "stopped":
+        return stop.state.replace("_", " ")
+    words = [f"stopped at {_place(stop.frame)}", _why(stop)]
+    if stop.project_frame is not None:
+        words.append(f", called from {_place(stop.project_frame)}")
+    words.append(f" · stop {stop.stop}")
+    if stop.thread is not None and not stop.thread.main:
+        words.append(f" · thread {stop.thread.name}")
+    if stop.test:
+        words.append(f" · test {stop.test}")
+    return "".join(words)
+
+
+def _why(stop: StopAnswer) -> str:
+    if stop.breakpoint is not None:
+        return f" (breakpoint {stop.breakpoint})"
+    if not stop.reason:
+        return ""
+    return f" ({_REASONS.get(stop.reason, stop.reason.replace('_', ' '))})"
+
+
+def _place(frame: Frame) -> str:
+    return f"{frame.path}:{frame.line} in {frame.function}"
+
+
+def _exception(raised: Raised | None) -> str:
+    if raised is None:
+        return ""
+    links = {"cause": "caused by", "context": "while handling"}
+    lines = [f"exception: {raised.type}: {raised.message}"]
+    lines += [f"  {links[cause.relation]} {cause.type}: {cause.message}" for cause in raised.chain]
+    return "\n".join(lines)
+
+
+def _source(stop: StopAnswer) -> str:
+    if stop.source is None or _LISTING.search(stop.reply):
+        return ""
+    return numbered(stop.source.lines, stop.source.start, current=stop.source.current)
+
+
+def _changed(changes: list[Change]) -> str:
+    return "\n".join(["changed locals:", *map(_change, changes)]) if changes else ""
+
+
+def _change(change: Change) -> str:
+    if change.kind == "gone":
+        return f"  {change.name} is gone"
+    told = f" (was {change.old})" if change.old is not None else f" ({change.kind})"
+    return f"  {change.name} = {change.value}{told}"
+
+
+def _table(breakpoints: list[Breakpoint] | None) -> str:
+    if breakpoints is None:
+        return ""
+    if not breakpoints:
+        return "breakpoints: none"
+    return "\n".join(["breakpoints:", *(f"  {breakpoint_line(point)}" for point in breakpoints)])
+
+
+def _next(stop: StopAnswer) -> str:
+    if stop.state == "stopped":
+        return "" if stop.prompt == "(Pdb) " else f"pdb asks: {stop.prompt.strip()}"
+    return _NEXT[stop.state]

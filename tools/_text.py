@@ -1,0 +1,40 @@
+"""Pieces of answer text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Sequence
+
+
+def fenced(label: str, text: str, language: str = "") -> str:
+    """`text` under its label, between fences that nothing in it can close."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    head = f"{label}\n" if label else ""
+    return f"{head}{fence}{language}\n{text.rstrip(chr(10))}\n{fence}"
+
+
+def numbered(
+    lines: Sequence[str], first: int, *, current: int | None = None, marked: Container[int] = ()
+) -> str:
+    """Lines with their numbers: `B` where a breakpoint is, `>` for the current line."""
+    width = max(3, len(str(first + len(lines) - 1)))
+    return "\n".join(
+        f"{'B' if number in marked else ' '}{'>' if number == current else ' '}{number:>{width}}  {line}".rstrip()
+        for number, line in enumerate(lines, first)
+    )
+
+
+def plural(count: int, word: str, many: str = "") -> str:
+    return f"{count:,} {word if count == 1 else many or word + 's'}"
+
+
+def size(count: int) -> str:
+    """Bytes for people."""
+    return (
+        f"{count:,} B"
+        if count < 10_000
+        else f"{count / 1000:,.0f} kB"
+        if count < 10_000_000
+        else f"{count / 1e6:,.0f} MB"
+    )

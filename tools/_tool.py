@@ -1,0 +1,234 @@
+"""What a tool is: a function, how its answer reads, and what clients are told about it."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any, Literal, Protocol, cast, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from sandbox.errors import InvalidArgument
+from sandbox.opening import SessionRequest
+from sandbox.session import Session, SessionInfo
+from tools._budget import LIMIT, WIDE_LIMIT, Answer
+from tools._schema import for_answers, for_arguments
+
+Group = Literal["sessions", "files", "run", "debug"]
+"""What profiles choose by."""
+
+SESSION_ID = "session_id"
+_SESSION_ID_TEXT = "From `start_session`; leave out for your only session."
+
+
+class Report(Protocol):
+    """Tells the client what a long call is doing."""
+
+    def __call__(self, message: str, done: float | None = None, total: float | None = None) -> None: ...
+
+
+class OwnSession(BaseModel):
+    """One session of the caller. Without `session_id` another server started it: only its handle reaches it."""
+
+    session_id: str | None
+    state: str
+    age_s: float
+    place: str
+    image: str = ""
+    isolation: str = ""
+
+
+class Sessions(Protocol):
+    """The caller's sessions, as the server keeps them."""
+
+    async def open(self, request: SessionRequest, report: Report) -> Session:
+        """Open a session; what `request` leaves out is as the operator configured it."""
+        ...
+
+    async def info(self, session: Session) -> SessionInfo: ...
+
+    async def listed(self) -> list[OwnSession]: ...
+
+    async def close(self, session: Session) -> None: ...
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a call brings besides its arguments."""
+
+    sessions: Sessions
+    session: Session | None
+    report: Report
+
+
+Function = Callable[..., Awaitable[Answer]]
+_INJECTED = {"session": Session, "sessions": Sessions, "report": Report}
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool. Its name, description and input schema are read from the function, the output schema from its answer."""
+
+    function: Function
+    render: Callable[[Any], str]
+    """The answer as short text, sufficient for clients that show nothing else."""
+    title: str
+    group: Group
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+    open_world: bool = False
+    """Whether it may reach beyond the sandbox."""
+    aliases: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Other names under which arguments are taken, without being shown."""
+    wide: Callable[[Mapping[str, Any]], bool] = lambda arguments: False
+    """Whether the caller asked for more than a short answer."""
+    slow: bool = False
+    """It runs programs or starts sandboxes: the client is told how it gets on."""
+
+    @property
+    def name(self) -> str:
+        """`eval_` is called `eval`: a module of that name would hide the builtin."""
+        return self.function.__name__.rstrip("_")
+
+    @cached_property
+    def description(self) -> str:
+        return inspect.cleandoc(self.function.__doc__ or "")
+
+    @cached_property
+    def needs_session(self) -> bool:
+        return "session" in inspect.signature(self.function).parameters
+
+    @cached_property
+    def arguments(self) -> type[BaseModel]:
+        """Model of the arguments, `session_id` included."""
+        hints = get_type_hints(self.function, include_extras=True)
+        fields: dict[str, Any] = {
+            name: (hints[name], ... if parameter.default is parameter.empty else parameter.default)
+            for name, parameter in inspect.signature(self.function).parameters.items()
+            if name not in _INJECTED
+        }
+        if self.needs_session:
+            fields[SESSION_ID] = (Annotated[str | None, Field(description=_SESSION_ID_TEXT)], None)
+        config = ConfigDict(extra="forbid", coerce_numbers_to_str=True, defer_build=True)
+        return create_model(self.name, __config__=config, **fields)
+
+    @cached_property
+    def answer(self) -> type[Answer]:
+        return get_type_hints(self.function)["return"]
+
+    @cached_property
+    def input_schema(self) -> dict[str, Any]:
+        return for_arguments(self.arguments.model_json_schema())
+
+    @cached_property
+    def output_schema(self) -> dict[str, Any]:
+        return for_answers(self.answer.model_json_schema())
+
+    def parse(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as the function takes them, with `session_id`.
+
+        Raises:
+            InvalidArgument: unknown, missing or unfit arguments; names all of them and what would be right.
+        """
+        named = self._named(arguments)
+        fields = self.arguments.model_fields
+        if unknown := [name for name in named if name not in fields]:
+            raise InvalidArgument(
+                self._unknown(unknown), f"`{self.name}` takes: {', '.join(fields) or 'no arguments'}."
+            )
+        # null for any optional argument means its default, whatever the type.
+        given = {
+            name: _unpacked(value, fields[name].annotation)
+            for name, value in named.items()
+            if value is not None or fields[name].is_required()
+        }
+        try:
+            model = self.arguments.model_validate(given)
+        except ValidationError as exc:
+            raise InvalidArgument(self._unfit(exc), f"`{self.name}` takes: {', '.join(fields)}.") from exc
+        return {name: getattr(model, name) for name in fields}
+
+    async def run(self, call: Call, arguments: Mapping[str, Any]) -> Answer:
+        """Call the function with parsed arguments (without `session_id`)."""
+        injected = {
+            name: value
+            for name, value in (
+                ("session", call.session),
+                ("sessions", call.sessions),
+                ("report", call.report),
+            )
+            if name in inspect.signature(self.function).parameters
+        }
+        return await self.function(**injected, **arguments)
+
+    def limit(self, arguments: Mapping[str, Any]) -> int:
+        """Characters that the answer may have, each of text and data."""
+        return WIDE_LIMIT if self.wide(arguments) else LIMIT
+
+    def _named(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        named: dict[str, Any] = {}
+        for name, value in arguments.items():
+            target = self.aliases.get(name, name)
+            if target in named or (target != name and target in arguments):
+                raise InvalidArgument(
+                    f"`{name}` and `{target}` of `{self.name}` are the same argument.", "Give one of them."
+                )
+            named[target] = value
+        return named
+
+    def _unknown(self, names: Sequence[str]) -> str:
+        known = list(self.arguments.model_fields)
+        texts: list[str] = []
+        for name in names:
+            close = difflib.get_close_matches(name, known, n=1)
+            texts.append(f"{_shown(name)} (did you mean `{close[0]}`?)" if close else _shown(name))
+        return f"Unknown argument{'s' if len(texts) > 1 else ''} of `{self.name}`: {', '.join(texts)}."
+
+    def _unfit(self, exc: ValidationError) -> str:
+        texts: list[str] = []
+        for error in exc.errors(include_url=False, include_context=False)[:5]:
+            name = ".".join(str(part) for part in error["loc"][:2])
+            if error["type"] == "missing":
+                texts.append(f"`{name}` is missing")
+            else:
+                texts.append(f"`{name}`: {_lower_first(error['msg'])}, got {_shown(error['input'])}")
+        return f"Unfit arguments of `{self.name}`: {'; '.join(texts)}."
+
+
+def _unpacked(value: Any, annotation: Any) -> Any:
+    """Models often send a list or an object as JSON text, or one string where a list of them is meant."""
+    if not isinstance(value, str):
+        return value
+    kinds = _containers(annotation)
+    if not kinds:
+        return value
+    try:
+        decoded = json.loads(value)
+    except (ValueError, RecursionError):
+        decoded = None
+    if type(decoded) in kinds:
+        return decoded
+    return [value] if list in kinds and value.strip() else value
+
+
+def _containers(annotation: Any) -> set[type]:
+    origin = get_origin(annotation)
+    if origin in (list, dict):
+        return {cast(type, origin)}
+    return (
+        {kind for part in get_args(annotation) for kind in _containers(part)} if origin is not None else set()
+    )
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:60]}… ({len(text)} characters)"
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,59 @@
+"""The `bash` tool."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from sandbox.session import Session
+from tools._budget import Answer, Grows, Omitted
+from tools._text import fenced
+from tools._tool import Tool
+
+
+class BashAnswer(Answer):
+    """How a command ended and what it printed, stdout and stderr together."""
+
+    exit_code: int | None
+    output: Annotated[str, Grows("both", "Filter it, or write it to a file and `view` that.")]
+    timed_out: bool = False
+    signal: str | None = None
+
+
+async def bash(
+    session: Session,
+    command: Annotated[
+        str, Field(min_length=1, description='Shell command, e.g. "git log --oneline | head".')
+    ],
+    timeout_s: Annotated[float, Field(gt=0, le=3600, description="When to end it, e.g. 60.")] = 30,
+    cwd: Annotated[str | None, Field(description='Folder, relative to the repository, e.g. "docs".')] = None,
+    env: Annotated[
+        dict[str, str] | None, Field(description='Further environment, e.g. {"DEBUG": "1"}.')
+    ] = None,
+) -> BashAnswer:
+    """Run a shell command in the sandbox. Stateless: cd, variables and background programs don't outlive the call."""
+    done = await session.run(command, timeout_s=timeout_s, cwd=cwd, env=env)
+    return BashAnswer(
+        exit_code=done.exit_code, output=done.output, timed_out=done.timed_out, signal=done.signal
+    ).without(Omitted(field="output", count=done.omitted, unit="bytes", hint="They were not kept."))
+
+
+def render(answer: BashAnswer) -> str:
+    """How it ended, then the output."""
+    if answer.timed_out:
+        end = "ended at timeout_s, with all that it started"
+    else:
+        end = f"ended by {answer.signal}" if answer.signal else f"exit code {answer.exit_code}"
+    return fenced(f"{end}, output:", answer.output) if answer.output else f"{end}, no output"
+
+
+TOOL = Tool(
+    bash,
+    render,
+    title="Run a shell command",
+    group="run",
+    destructive=True,
+    slow=True,
+    aliases={"timeout": "timeout_s"},
+)

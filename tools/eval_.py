@@ -1,0 +1,121 @@
+"""The `eval` tool; the module is not called `eval`, which would hide the builtin."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from sandbox.session import Evaluation, Session, TestResult
+from tools._budget import Answer, Grows, Omitted
+from tools._text import fenced, plural
+from tools._tool import Report, Tool
+
+_BAD = ("failed", "error", "xpassed")
+
+
+class EvalAnswer(Answer):
+    """Result of a test run; `tests` has those that did not pass first. `fixed` and `broken` are against the last run."""
+
+    exit_code: int | None
+    passed: int
+    failed: int
+    errors: int
+    skipped: int
+    tests: Annotated[list[TestResult], Grows("head", "Name some in `tests`.")]
+    output: Annotated[
+        str, Grows("tail", "Name some in `tests`, or write it to a file with `bash` and `view` that.")
+    ]
+    fixed: Annotated[list[str], Grows("head")] = Field(default_factory=list[str])
+    broken: Annotated[list[str], Grows("head")] = Field(default_factory=list[str])
+    runner: str | None = None
+    timed_out: bool = False
+    signal: str | None = None
+    restored: Annotated[list[str], Grows("head")] = Field(default_factory=list[str])
+
+
+async def eval_(
+    session: Session,
+    report: Report,
+    entrypoint: Annotated[
+        str | None,
+        Field(description='Command instead of the session\'s own, e.g. "python -m pytest -x tests".'),
+    ] = None,
+    tests: Annotated[
+        list[str], Field(description='Only these, e.g. ["tests/test_shop.py::test_total"].')
+    ] = [],  # noqa: B006  (pydantic copies it)
+    timeout_s: Annotated[float, Field(gt=0, le=3600, description="When to end it, e.g. 60.")] = 120,
+) -> EvalAnswer:
+    """Run the tests (the session's entry point) without the debugger; answers per test, and with what is fixed or broken since.
+
+    Failing tests are an answer, not an error. To see why one fails, give its id to `pdb` as entrypoint.
+    """
+    done = await session.evaluate(
+        entrypoint=entrypoint,
+        tests=tests,
+        timeout_s=timeout_s,
+        on_progress=lambda progress: _tell(report, progress),
+    )
+    return _answer(done)
+
+
+def _tell(report: Report, progress: dict[str, Any]) -> None:
+    count, total, last = progress.get("tests"), progress.get("of"), progress.get("last")
+    if isinstance(count, int):
+        report(
+            f"{last or 'tests'}: {progress.get('outcome') or 'done'}",
+            count,
+            total if isinstance(total, int) else None,
+        )
+
+
+def _answer(done: Evaluation) -> EvalAnswer:
+    fields = {
+        name: getattr(done, name) for name in EvalAnswer.model_fields if name not in ("omitted", "tests")
+    }
+    ordered = sorted(done.tests, key=lambda test: test.outcome not in _BAD)
+    return EvalAnswer(tests=ordered, **fields).without(
+        Omitted(field="output", count=done.omitted, unit="bytes", hint="They were not kept.")
+    )
+
+
+def render(answer: EvalAnswer) -> str:
+    """Counts, each failure with its message, changes since the last run, and the end of the output when it helps."""
+    bad = [test for test in answer.tests if test.outcome in _BAD]
+    parts = [
+        _summary(answer),
+        *(f"{test.outcome.upper()} {test.id}{_message(test)}" for test in bad),
+        f"fixed since the last run: {', '.join(answer.fixed)}" if answer.fixed else "",
+        f"broken since the last run: {', '.join(answer.broken)}" if answer.broken else "",
+        f"read-only files put back before the run: {', '.join(answer.restored)}" if answer.restored else "",
+    ]
+    if answer.exit_code != 0 or not answer.tests:
+        parts.append(fenced("output:", answer.output) if answer.output else "no output")
+    return "\n".join(part for part in parts if part)
+
+
+def _summary(answer: EvalAnswer) -> str:
+    counts = [
+        plural(count, word) if word == "error" else f"{count:,} {word}"
+        for count, word in (
+            (answer.failed, "failed"),
+            (answer.errors, "error"),
+            (answer.passed, "passed"),
+            (answer.skipped, "skipped"),
+        )
+        if count
+    ]
+    return f"{', '.join(counts) or 'no test results'} ({_end(answer)})"
+
+
+def _end(answer: EvalAnswer) -> str:
+    if answer.timed_out:
+        return "ended at timeout_s"
+    return f"ended by {answer.signal}" if answer.signal else f"exit code {answer.exit_code}"
+
+
+def _message(test: TestResult) -> str:
+    return f": {test.message.strip().splitlines()[0]}" if test.message.strip() else ""
+
+
+TOOL = Tool(eval_, render, title="Run the tests", group="run", slow=True, aliases={"timeout": "timeout_s"})

@@ -1,0 +1,36 @@
+"""The `list_sessions` tool."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from tools._budget import Answer, Grows
+from tools._text import plural
+from tools._tool import OwnSession, Sessions, Tool
+
+
+class ListAnswer(Answer):
+    """Sessions of the caller, oldest first."""
+
+    sessions: Annotated[list[OwnSession], Grows("head")]
+
+
+async def list_sessions(sessions: Sessions) -> ListAnswer:
+    """List your sessions with state, age and place, e.g. after losing a session_id."""
+    return ListAnswer(sessions=await sessions.listed())
+
+
+def render(answer: ListAnswer) -> str:
+    """One line a session."""
+    if not answer.sessions:
+        return "No sessions. `start_session` opens one."
+    return "\n".join([f"{plural(len(answer.sessions), 'session')}:", *map(_line, answer.sessions)])
+
+
+def _line(session: OwnSession) -> str:
+    name = session.session_id or "(of another server; only its session_id reaches it)"
+    what = ", ".join(word for word in (session.state, session.image, session.isolation) if word)
+    return f"  {name}: {what}, {int(session.age_s // 60)} min old, in {session.place}"
+
+
+TOOL = Tool(list_sessions, render, title="List sessions", group="sessions", read_only=True, idempotent=True)

@@ -1,0 +1,51 @@
+"""The `pdb` tool."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from sandbox.session import Session
+from tools._stop import StopAnswer, answer, render
+from tools._tool import Tool
+
+
+async def pdb(
+    session: Session,
+    command: Annotated[
+        str,
+        Field(
+            description='pdb commands, one a line, e.g. "b shop/pricing.py:6, rate > 1\\nc" or "p order.total".'
+        ),
+    ],
+    entrypoint: Annotated[
+        str | None,
+        Field(
+            description='What to debug; starts it anew, e.g. "pytest tests/test_shop.py::test_total", "python app.py 3".'
+        ),
+    ] = None,
+    timeout_s: Annotated[
+        float,
+        Field(
+            gt=0, le=3600, description="How long to wait for the next stop, e.g. 30; nothing is killed then."
+        ),
+    ] = 30,
+    expect_stop: Annotated[
+        int | None, Field(ge=0, description="Refuse unless this is still the current stop number, e.g. 3.")
+    ] = None,
+) -> StopAnswer:
+    """Send commands to a real pdb in a Python program that stays alive between calls.
+
+    The first command starts the program (the session's debug entry point, or `entrypoint`). All of pdb works: b, tbreak,
+    condition, c, n, s, r, unt, up, down, w, l, p, pp, !statement, run, q. A failing test or uncaught exception stops post
+    mortem where it was raised. Answers with the place, pdb's reply, program output, nearby source and changed locals.
+    State `running` means no stop within timeout_s: go on with `wait`.
+    """
+    stop = await session.debugger.command(
+        command, entrypoint=entrypoint, timeout_s=timeout_s, expect_stop=expect_stop
+    )
+    return answer(stop)
+
+
+TOOL = Tool(pdb, render, title="Debug with pdb", group="debug", slow=True, aliases={"timeout": "timeout_s"})

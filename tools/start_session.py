@@ -1,0 +1,111 @@
+"""The `start_session` tool."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from sandbox.opening import SessionRequest
+from tools._budget import Answer, Grows
+from tools._tool import Report, Sessions, Tool
+
+_INSTRUCTIONS = (
+    'Next: `eval` runs the tests; `pdb` with command="b file:line\\nc" debugs. '
+    "Close it with `close_session`; it ends by itself when idle."
+)
+
+
+class StartAnswer(Answer):
+    """The new session. `session_id` is a secret: whoever has it can use the session."""
+
+    session_id: str
+    isolation: str
+    image: str
+    python: str
+    workdir: str
+    entrypoint: str | None
+    debug_entrypoint: str | None
+    expires_in_s: int
+    instructions: str
+    notices: Annotated[list[str], Grows("head")]
+
+
+async def start_session(
+    sessions: Sessions,
+    report: Report,
+    repo: Annotated[
+        str | None,
+        Field(
+            description='Folder, archive or git URL, e.g. "/home/me/shop"; "image:/testbed" is a folder of `image`.'
+        ),
+    ] = None,
+    image: Annotated[
+        str | None, Field(description='Container image with a Python, e.g. "python:3.12".')
+    ] = None,
+    python: Annotated[str | None, Field(description='Version, e.g. "3.12".')] = None,
+    ref: Annotated[str | None, Field(description='Commit, branch or tag to check out, e.g. "v1.2".')] = None,
+    entrypoint: Annotated[
+        str | None, Field(description='How `eval` runs the tests, e.g. "python -m pytest -q".')
+    ] = None,
+    debug_entrypoint: Annotated[
+        str | None,
+        Field(
+            description='What `pdb` debugs, e.g. "pytest tests/test_shop.py"; else the same as entrypoint.'
+        ),
+    ] = None,
+    setup: Annotated[
+        list[str] | None, Field(description='Shell commands to run first, e.g. ["pip install -e ."].')
+    ] = None,
+    env: Annotated[
+        dict[str, str] | None, Field(description='Environment of its programs, e.g. {"TZ": "UTC"}.')
+    ] = None,
+    network: Annotated[bool, Field(description="Ask for network access, if the operator allows it.")] = False,
+) -> StartAnswer:
+    """Open a sandbox with a copy of a Python repository and get its session_id.
+
+    Without `repo` it is the one the server was started for. Everything happens in the copy: `diff` shows the changes.
+    """
+    request = SessionRequest(
+        repo=repo,
+        ref=ref,
+        image=image,
+        python=python,
+        entrypoint=entrypoint,
+        debug_entrypoint=debug_entrypoint,
+        setup=tuple(setup or ()),
+        env=env or {},
+        network=network,
+    )
+    session = await sessions.open(request, report)
+    info = await sessions.info(session)
+    return StartAnswer(
+        session_id=session.handle,
+        isolation=info.isolation,
+        image=info.image,
+        python=info.python,
+        workdir=info.workdir,
+        entrypoint=info.entrypoint,
+        debug_entrypoint=info.debug_entrypoint,
+        expires_in_s=round(info.expires_in_s),
+        instructions=_INSTRUCTIONS,
+        notices=info.notices,
+    )
+
+
+def render(answer: StartAnswer) -> str:
+    """What there is, then what to do next."""
+    lines = [
+        f"session_id: {answer.session_id}",
+        f"isolation: {answer.isolation}",
+        f"image: {answer.image}" if answer.image else "",
+        f"python: {answer.python}, repository in {answer.workdir}",
+        f"entrypoint: {answer.entrypoint or 'none: give one to `eval`'}",
+        f"debug_entrypoint: {answer.debug_entrypoint or 'none: give `entrypoint` to `pdb`'}",
+        *(f"note: {notice}" for notice in answer.notices),
+        answer.instructions,
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+TOOL = Tool(start_session, render, title="Start a session", group="sessions", open_world=True, slow=True)

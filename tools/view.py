@@ -1,0 +1,107 @@
+"""The `view` tool."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import BaseModel, Field
+
+from sandbox.errors import InvalidArgument
+from sandbox.session import Session
+from tools._budget import Answer, Grows
+from tools._text import numbered, plural
+from tools._tool import Tool
+
+
+class Mark(BaseModel):
+    """A breakpoint in the shown lines."""
+
+    id: int
+    line: int
+    condition: str | None = None
+
+
+class ViewAnswer(Answer):
+    """Lines `start` to `end` of a file. `current` is the line where the program has stopped."""
+
+    path: str
+    start: int
+    end: int
+    total_lines: int
+    lines: Annotated[list[str], Grows("head", unit="lines")]
+    breakpoints: list[Mark] = Field(default_factory=list[Mark])
+    current: int | None = None
+    read_only: bool = False
+
+    def settled(self) -> Self:
+        end = self.start + len(self.lines) - 1
+        marks = [mark for mark in self.breakpoints if mark.line <= end]
+        return self.model_copy(update={"end": end, "breakpoints": marks})
+
+
+async def view(
+    session: Session,
+    path: Annotated[str, Field(description='File, relative to the repository, e.g. "shop/pricing.py".')],
+    start: Annotated[int | None, Field(ge=1, description="First line, e.g. 40.")] = None,
+    end: Annotated[
+        int | None, Field(ge=-1, description="Last line, e.g. 80; -1 is the end of the file.")
+    ] = None,
+) -> ViewAnswer:
+    """Show a file with line numbers: `B` marks breakpoints, `>` the line where the program has stopped."""
+    file = await session.workspace.read(path)
+    first, last = _range(file.path, len(file.lines), start, end)
+    state = await session.debugger.state()
+    here = state.frame if state.state == "stopped" else None
+    points = [point for point in await session.debugger.breakpoints() if point.path == file.path]
+    return ViewAnswer(
+        path=file.path,
+        start=first,
+        end=last,
+        total_lines=len(file.lines),
+        lines=file.lines[first - 1 : last],
+        breakpoints=[
+            Mark(id=point.id, line=point.line, condition=point.condition)
+            for point in points
+            if first <= point.line <= last
+        ],
+        current=here.line if here is not None and here.path == file.path else None,
+        read_only=file.read_only,
+    )
+
+
+def _range(path: str, total: int, start: int | None, end: int | None) -> tuple[int, int]:
+    first, last = start or 1, total if end in (None, -1) else min(end or total, total)
+    if first > max(total, 1):
+        raise InvalidArgument(f"{path} has {plural(total, 'line')}; start={first} is beyond its end.")
+    if end not in (None, -1) and (end or 0) < first:
+        raise InvalidArgument(
+            f"end={end} is before start={first}.", "Lines count from 1; both ends are shown."
+        )
+    return first, last
+
+
+def render(answer: ViewAnswer) -> str:
+    """A heading, then the numbered lines."""
+    mark = " (read-only)" if answer.read_only else ""
+    if not answer.total_lines:
+        return f"{answer.path}{mark} is empty."
+    head = f"{answer.path}{mark}, lines {answer.start}-{answer.end} of {answer.total_lines}"
+    marked = {mark.line for mark in answer.breakpoints}
+    body = numbered(answer.lines, answer.start, current=answer.current, marked=marked)
+    notes = [
+        f"B {mark.line}: breakpoint {mark.id}{f', if {mark.condition}' if mark.condition else ''}"
+        for mark in answer.breakpoints
+    ]
+    rest = [f"Go on with start={answer.end + 1}."] if answer.omitted else []
+    return "\n".join([head, body, *notes, *rest])
+
+
+TOOL = Tool(
+    view,
+    render,
+    title="Show a file",
+    group="files",
+    read_only=True,
+    idempotent=True,
+    wide=lambda arguments: arguments["start"] is not None or arguments["end"] is not None,
+)
