@@ -19,4 +19,7 @@ def catalog() -> dict[str, Tool]:
     ]
     found: list[Tool] = [importlib.import_module(f"tools.{name}").TOOL for name in names]
     groups = get_args(Group)
-    return {tool.name: tool for tool in sorted(found, key=lambda tool: (groups.index(tool.group), tool.name))}
+    return {
+        tool.name: tool
+        for tool in sorted(found, key=lambda tool: (groups.index(tool.group), tool.rank, tool.name))
+    }

@@ -14,6 +14,8 @@ from tools._text import fenced, numbered
 _REST = "Ask for less, e.g. `p x[:20]` or `p len(x)`."
 _LISTING = re.compile(r"^\s*\d+\s+(?:B\s*)?->", re.MULTILINE)
 
+_PLACE = re.compile(r"^(?:\(Pdb\) )?> .*\(\d+\)", re.MULTILINE)
+
 _NEXT = {
     "not_started": "Not started: set breakpoints with `b file:line`, then `c` starts it.",
     "running": "It goes on: `wait` for the next stop, or `wait` with interrupt=true to stop it where it is.",
@@ -141,7 +143,8 @@ def _exception(raised: Raised | None) -> str:
 
 
 def _source(stop: StopAnswer) -> str:
-    if stop.source is None or _LISTING.search(stop.reply):
+    evaluated = stop.reply.strip() and not _PLACE.search(stop.reply)
+    if stop.source is None or evaluated or _LISTING.search(stop.reply):
         return ""
     return numbered(stop.source.lines, stop.source.start, current=stop.source.current)
 

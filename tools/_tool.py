@@ -87,6 +87,8 @@ class Tool:
     """Other names under which arguments are taken, without being shown."""
     wide: Callable[[Mapping[str, Any]], bool] = lambda arguments: False
     """Whether the caller asked for more than a short answer."""
+    rank: int = 1
+    """Place within its group in the list: what is called first comes first."""
     slow: bool = False
     """It runs programs or starts sandboxes: the client is told how it gets on."""
 
@@ -151,7 +153,13 @@ class Tool:
             model = self.arguments.model_validate(given)
         except ValidationError as exc:
             raise InvalidArgument(self._unfit(exc), f"`{self.name}` takes: {', '.join(fields)}.") from exc
-        return {name: getattr(model, name) for name in fields}
+        values = {name: getattr(model, name) for name in fields}
+        for name, value in values.items():
+            if not _encodable(value):
+                raise InvalidArgument(
+                    f"`{name}` of `{self.name}` has half of a surrogate pair, which is not text."
+                )
+        return values
 
     async def run(self, call: Call, arguments: Mapping[str, Any]) -> Answer:
         """Call the function with parsed arguments (without `session_id`)."""
@@ -214,6 +222,27 @@ def _unpacked(value: Any, annotation: Any) -> Any:
     if type(decoded) in kinds:
         return decoded
     return [value] if list in kinds and value.strip() else value
+
+
+def _encodable(value: Any) -> bool:
+    """Whether all text in an argument can be sent and written; JSON can spell some that can't."""
+    match value:
+        case str():
+            return _is_text(value)
+        case list():
+            return all(map(_encodable, cast(list[Any], value)))
+        case dict():
+            return all(_encodable(part) for pair in cast(dict[Any, Any], value).items() for part in pair)
+        case _:
+            return True
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _containers(annotation: Any) -> set[type]:

@@ -46,5 +46,6 @@ TOOL = Tool(
     group="sessions",
     destructive=True,
     idempotent=True,
+    rank=2,
     wide=lambda _: True,
 )

@@ -108,4 +108,6 @@ def render(answer: StartAnswer) -> str:
     return "\n".join(line for line in lines if line)
 
 
-TOOL = Tool(start_session, render, title="Start a session", group="sessions", open_world=True, slow=True)
+TOOL = Tool(
+    start_session, render, title="Start a session", group="sessions", open_world=True, slow=True, rank=0
+)

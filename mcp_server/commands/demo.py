@@ -67,14 +67,14 @@ STEPS = (
     Step(
         "What does the code do?",
         "view",
-        {"path": "shop/order.py", "start": 19, "end": 33},
-        lambda data: data["end"] == 33,
-        "15 lines",
+        {"path": "shop/order.py", "start": 18, "end": 31},
+        lambda data: len(data["lines"]) == 14,
+        "14 lines",
     ),
     Step(
         "Stop in the code under test, where the merged lines are priced.",
         "pdb",
-        {"entrypoint": f"pytest {TEST}", "command": "b shop/order.py:33\nc"},
+        {"entrypoint": f"pytest {TEST}", "command": "b shop/order.py:31\nc"},
         _in_total,
         "a stop in total",
     ),

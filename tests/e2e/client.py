@@ -46,5 +46,11 @@ async def pdbox(*arguments: str, mode: str = "auto", env: dict[str, str] | None 
     """Start `pdbox serve` with `arguments` and connect to it over stdio."""
     passed = {name: value for name, value in os.environ.items() if name.startswith(("PDBOX_", "DOCKER_", "XDG_"))}
     parameters = StdioServerParameters(command=str(PDBOX), args=["serve", *arguments], env={**passed, **(env or {})})
+    failure: Exception | None = None
     async with Client(stdio_client(parameters), mode=mode) as client:
-        yield Session(client)
+        try:
+            yield Session(client)
+        except Exception as exc:
+            failure = exc  # raised outside of the client's task groups, which would wrap it
+    if failure is not None:
+        raise failure

@@ -182,7 +182,7 @@ async def test_calls_at_once_share_the_session_that_the_first_opens(connect: Con
 
 async def test_unknown_tool_and_argument_name_what_there_is(connect: Connect, era: str) -> None:
     async with connect(era) as client:
-        assert "There are: close_session" in await refused(client, "edit")
+        assert "There are: start_session" in await refused(client, "edit")
         assert await refused(client, "view", file="app.py") == (
             "Unknown argument of `view`: 'file'. `view` takes: path, start, end, session_id."
         )

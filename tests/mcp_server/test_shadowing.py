@@ -54,8 +54,8 @@ def test_nothing_of_the_working_directory_is_imported(hostile: Path, command: st
 
 
 def test_packages_of_somebody_else_are_refused(hostile: Path) -> None:
-    code = f"import sys; sys.path[:0] = [{str(hostile)!r}]; sys.path.append({str(HOME)!r}); from mcp_server.cli import main; sys.exit(main(['tools']))"
-    (hostile / "json.py").unlink()
+    path = f"sys.path[:0] = [{str(hostile)!r}]; sys.path.append({str(HOME)!r})"
+    code = f"import sys; {path}; from mcp_server.cli import main; sys.exit(main(['tools']))"
     for name in NAMES:
         (hostile / f"{name}.py").unlink(missing_ok=True)
     done = subprocess.run(

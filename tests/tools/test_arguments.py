@@ -103,4 +103,7 @@ def test_any_json_is_taken_or_refused(tool: str, data: st.DataObject) -> None:
 
 
 def test_lone_surrogates_are_refused() -> None:
-    assert "`session_id`" in refused("diff", session_id="\ud800")
+    assert refused("diff", session_id="\ud800") == (
+        "`session_id` of `diff` has half of a surrogate pair, which is not text."
+    )
+    assert "`tests`" in refused("eval", tests='["\\udcff"]')

@@ -14,9 +14,9 @@ ALL = [pytest.param(tool, id=name) for name, tool in catalog().items()]
 
 def test_names_and_order_are_these() -> None:
     assert list(catalog()) == [
-        "close_session",
-        "list_sessions",
         "start_session",
+        "list_sessions",
+        "close_session",
         "diff",
         "grep",
         "listdir",

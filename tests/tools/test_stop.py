@@ -140,3 +140,8 @@ def test_megabytes_of_reply_and_output_are_cut_with_exact_counts() -> None:
     assert counts["output", "bytes"] == 7
     left = fitted.reply.replace(f"[… {counts['reply', 'characters']:,} characters left out …]\n", "")
     assert len(left) + counts["reply", "characters"] == 400_000
+
+
+def test_evaluation_does_not_show_the_source_again() -> None:
+    source = Source(start=6, lines=["return price"], current=6)
+    assert text(reply="42\n", source=source).splitlines()[1:] == ["42"]

@@ -47,6 +47,7 @@ class Debugger(pdb.Pdb):
         self.stack = []
         self.lineno = None
         self._set_stopinfo(None, None, -1)
+        self.stops = 0
         self.hit = None  # number of the breakpoint of this stop
         self.why = None
         self.entering = False
@@ -70,11 +71,10 @@ class Debugger(pdb.Pdb):
         self.handled = None
         if ours(frame):
             return None
-        if event == "call":
-            result = pdb.Pdb.trace_dispatch(self, frame, event, arg)
-            return result if self.stepping else frame.f_trace
-        pdb.Pdb.trace_dispatch(self, frame, event, arg)
-        return frame.f_trace
+        stops = self.stops
+        result = pdb.Pdb.trace_dispatch(self, frame, event, arg)
+        # After a stop the engine has decided which frames are traced.
+        return result if event == "call" and stops == self.stops else frame.f_trace
 
     def stop_here(self, frame):
         if self.guard is not None and not self.guard(frame):
@@ -304,7 +304,12 @@ class Debugger(pdb.Pdb):
             answer = (None, None, None)
         if answer[0]:
             return answer
-        found = self.session.resolver.qualified(identifier.strip().strip("'"))
+        name = identifier.strip().strip("'")
+        here = self.canonic(self.defaultFile())
+        found = locations.find_function(here, name) if os.path.isfile(here) else None
+        if found is not None:
+            return found[0], here, self._function_line(found)
+        found = self.session.resolver.qualified(name)
         if found is None:
             return (None, None, None)
         return found[0], found[1], self._function_line((found[0],) + found[2:])

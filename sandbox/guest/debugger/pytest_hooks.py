@@ -7,6 +7,8 @@ import os
 import pdb
 import sys
 
+from . import captured
+
 __tracebackhide__ = True
 
 
@@ -60,6 +62,7 @@ def Plugin(session, hookimpl):
         """Registered under its own name; `-p no:` can't reach it."""
 
         _config = None
+        _tees = ()
 
         @hookimpl(tryfirst=True)
         def pytest_cmdline_main(self, config):
@@ -83,13 +86,15 @@ def Plugin(session, hookimpl):
             pdb.set_trace = session.set_trace_function
             session.dump_again()
             session.around_stop.append((self._enter, self._leave))
+            self._tees = captured.tees(config)
 
         @hookimpl(tryfirst=True)
         def pytest_unconfigure(self, config):
             session.around_stop[:] = []
 
         def _enter(self, debugger):
-            _show_captured(self._config)
+            for tee in self._tees:
+                tee.show()
             self._config.hook.pytest_enter_pdb(config=self._config, pdb=debugger)
 
         def _leave(self, debugger):
@@ -111,58 +116,10 @@ def Plugin(session, hookimpl):
             if isinstance(inner, tuple) and len(inner) == 3 and isinstance(inner[1], BaseException):
                 exc = inner[1]
             if exc is not None and exc.__traceback__ is not None:
+                for tee in self._tees:
+                    tee.show_taken()
                 before, session.test = session.test, session.test or getattr(node, "nodeid", None)
                 session.post_mortem(exc)
                 session.test = before
 
     return PdboxPlugin()
-
-
-def _show_captured(config):
-    """Write what pytest has captured so far, and keeps, to the program's real output, where it would be without capture."""
-    manager = config.pluginmanager.getplugin("capturemanager")
-    capture = getattr(manager, "_global_capturing", None)
-    for name in ("out", "err"):
-        stream = getattr(capture, name, None)
-        if stream is not None:
-            _tee(stream)
-
-
-def _tee(stream):
-    kept = getattr(stream, "tmpfile", None)
-    target = getattr(stream, "targetfd_save", None)
-    if kept is None or getattr(stream, "_state", "started") not in ("started", "initialized"):
-        return
-    if target is None:  # --capture=sys
-        target = 1 if getattr(stream, "name", "") == "stdout" else 2
-        data = kept.getvalue().encode("utf-8", "replace") if hasattr(kept, "getvalue") else b""
-    else:
-        data = _content(kept)
-    shown = getattr(stream, "_pdbox_shown", None)
-    if shown is None:
-        stream.snap = _forgetting(stream, stream.snap)
-        shown = 0
-    new = data[shown:]
-    stream._pdbox_shown = len(data)
-    while new:
-        new = new[os.write(target, new) :]
-
-
-def _forgetting(stream, snap):
-    """`snap`, with which pytest takes what was captured; then none of it is shown yet."""
-
-    def take():
-        stream._pdbox_shown = 0
-        return snap()
-
-    return take
-
-
-def _content(kept):
-    kept.flush()
-    raw = getattr(kept, "buffer", kept)
-    place = raw.tell()
-    raw.seek(0)
-    data = raw.read()
-    raw.seek(place)
-    return data

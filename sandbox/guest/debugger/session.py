@@ -94,6 +94,7 @@ class Session:
         if debugger.busy or not self.channel.open:
             return
         debugger.busy = True
+        debugger.stops += 1
         self.turn.take()
         prompted = False
         try:
@@ -154,6 +155,7 @@ class Session:
 
     def post_mortem(self, exc, why="post_mortem"):
         """Ask at the innermost repository frame of an exception. Returns when the program is to go on."""
+        exc = self._telling(exc)
         traceback = exc.__traceback__
         while traceback is not None and ours(traceback.tb_frame):
             traceback = traceback.tb_next
@@ -164,6 +166,19 @@ class Session:
         debugger.raised = exc
         with_chain = sys.version_info >= (3, 13) and traceback is exc.__traceback__
         self.outside(debugger, None, why, lambda: debugger.interaction(None, exc if with_chain else traceback))
+
+    def _telling(self, exc):
+        """The exception itself, or the first one behind it that came from the repository when it did not."""
+        current, seen = exc, set()
+        while current is not None and id(current) not in seen:
+            seen.add(id(current))
+            traceback = current.__traceback__
+            while traceback is not None:
+                if self.project.contains(traceback.tb_frame):
+                    return current
+                traceback = traceback.tb_next
+            current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+        return exc
 
     def innermost(self, frames):
         """Index of the innermost frame of the repository, or None."""

@@ -64,7 +64,9 @@ class Breakpoints:
     def untold(self) -> bool:
         """Whether lines have moved since the debugger was told."""
         with self._lock:
-            return any(self._told.get(number) not in (None, _place(point)) for number, point in self._table.items())
+            return any(
+                self._told.get(number) not in (None, _place(point)) for number, point in self._table.items()
+            )
 
     def replace(self, table: list) -> None:
         """Take the debugger's table. It may still have the lines of the old text of an edited file: those stay as moved here."""
@@ -105,8 +107,14 @@ class Breakpoints:
         old = self._table.get(point["id"])
         if old is not None and self._told.get(point["id"]) == _place(point):
             # Not set anew: what we know of its place is at least as good, and a lost one was only disabled by us.
-            kept = ("path", "line", "text", "scope", "state") + (("enabled",) if old["state"] == remap.LOST else ())
-            if point["state"] in (remap.OK, "pending") and _place(old) == _place(point) and old["state"] != remap.LOST:
+            kept = ("path", "line", "text", "scope", "state") + (
+                ("enabled",) if old["state"] == remap.LOST else ()
+            )
+            if (
+                point["state"] in (remap.OK, "pending")
+                and _place(old) == _place(point)
+                and old["state"] != remap.LOST
+            ):
                 kept = ("text", "scope")
             point.update({name: old[name] for name in kept})
             return point
@@ -156,7 +164,9 @@ class Breakpoints:
         if not name:
             return None, remap.LOST
         scopes = file.scopes()
-        inside = [number for number, scope in enumerate(scopes, 1) if scope == name or scope.endswith("." + name)]
+        inside = [
+            number for number, scope in enumerate(scopes, 1) if scope == name or scope.endswith("." + name)
+        ]
         code = [number for number in inside[1:] if file.lines[number - 1].strip()]
         return (code[0], remap.FUZZY) if code else (None, remap.LOST)
 

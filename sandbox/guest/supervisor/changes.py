@@ -41,7 +41,9 @@ def take_snapshot(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     """{rules} -> {"files": n, "bytes": n}: from now on `files.changes` and `files.diff` compare with this. `.git` is left out."""
     workspace, rules = workspace_of(call.state), RuleSet(args.get("rules"))
     snapshot = _snapshot(workspace, rules, lambda entry: True)
-    workspace.baseline = snapshot
+    old, workspace.baseline = workspace.baseline, snapshot
+    if old is not None:
+        old.contents.close()
     return _counted(snapshot)
 
 
@@ -162,8 +164,11 @@ def protect(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     """{rules} -> {"files": n}: remember the read-only files as they are, and which files tools may not reach by a link."""
     workspace, rules = workspace_of(call.state), RuleSet(args.get("rules"))
     everything = RuleSet({"read_only": (args.get("rules") or {}).get("read_only")})  # hidden files are protected as well
-    workspace.protected = _snapshot(workspace, everything, lambda entry: entry.read_only)
-    workspace.rules = rules
+    snapshot = _snapshot(workspace, everything, lambda entry: entry.read_only)
+    with workspace.lock:
+        old, workspace.protected, workspace.rules = workspace.protected, snapshot, rules
+        if old is not None:
+            old.contents.close()
     return {"files": len(workspace.protected.files)}, b""
 
 

@@ -15,6 +15,7 @@ from .errors import GuestError
 
 MARK = "PDBOX_CHILD"
 """Environment variable that tells which child a process descends from."""
+_LOOKS = 50
 
 
 class Child:
@@ -114,8 +115,10 @@ class Children:
         """Kill all children and all that descends from them; nothing can be started afterwards."""
         with self._changed:
             self._stopping = True
-        if self._reap_all and os.getpid() != 1:
-            _kill(-1)  # in a pid namespace of our own: all but init and ourselves, and a fork bomb has no chance to get away
+        if self._reap_all:
+            _kill(
+                -1
+            )  # in a pid namespace of our own: all but init and ourselves, and a fork bomb has no chance to get away
         with self._changed:
             for pid in self._alive:
                 _kill_group(pid)
@@ -206,13 +209,25 @@ class Children:
             killed |= new
 
     def _tree(self, child: Child, processes: dict) -> set[int]:
-        roots = {pid for pid, process in processes.items() if process.session == child.pid or process.group == child.pid}
+        roots = {
+            pid
+            for pid, process in processes.items()
+            if process.session == child.pid or process.group == child.pid
+        }
         if self._alive.get(child.pid) is child:
             roots.add(child.pid)
         # Those who left their session and were left to us; their own children are found from them.
-        orphans = [pid for pid, process in processes.items() if process.parent == os.getpid() and pid not in self._alive]
+        orphans = [
+            pid
+            for pid, process in processes.items()
+            if process.parent == os.getpid() and pid not in self._alive
+        ]
         roots.update(pid for pid in orphans if self._belongs(pid, child, processes))
-        return {pid for pid in _descendants(roots, processes) | roots if pid in processes and not processes[pid].zombie}
+        return {
+            pid
+            for pid in _descendants(roots, processes) | roots
+            if pid in processes and not processes[pid].zombie
+        }
 
     def _belongs(self, pid: int, child: Child, processes: dict) -> bool:
         mark = _mark_of(pid)
@@ -220,7 +235,10 @@ class Children:
             return mark == child.mark
         # It wiped its environment. Only when nobody else can have started it, it is this child's.
         others = [other for other in self._alive.values() if other is not child]
-        return not any(other.pid in processes and processes[other.pid].started <= processes[pid].started for other in others)
+        return not any(
+            other.pid in processes and processes[other.pid].started <= processes[pid].started
+            for other in others
+        )
 
 
 def _next_ended(flags: int) -> tuple[int, int | None]:
@@ -265,7 +283,9 @@ def _processes() -> dict[int, _Process]:
             continue  # it has ended meanwhile
         if len(fields) > 19:
             zombie = fields[0] in (b"Z", b"X")
-            table[int(name)] = _Process(int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]), zombie)
+            table[int(name)] = _Process(
+                int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]), zombie
+            )
     return table
 
 
@@ -285,13 +305,20 @@ def _descendants(roots: set[int], processes: dict[int, _Process]) -> set[int]:
 
 
 def _mark_of(pid: int) -> str | None:
-    try:
-        with open("/proc/%d/environ" % pid, "rb") as file:
-            variables = file.read(1 << 20).split(b"\0")
-    except OSError:
-        return None
+    variables = []
+    for _ in range(_LOOKS):
+        try:
+            with open("/proc/%d/environ" % pid, "rb") as file:
+                variables = file.read(1 << 20).split(b"\0")
+        except OSError:
+            return None
+        if variables != [b""]:
+            break
+        os.sched_yield()  # none at all: most likely it is just being replaced by another program (exec)
     prefix = MARK.encode() + b"="
-    return next((variable.decode("ascii", "replace") for variable in variables if variable.startswith(prefix)), None)
+    return next(
+        (variable.decode("ascii", "replace") for variable in variables if variable.startswith(prefix)), None
+    )
 
 
 def _kill(pid: int) -> None:
@@ -331,7 +358,10 @@ def _cannot_start(argv: list, cwd: str, env: dict, exc: Exception) -> GuestError
         return GuestError("not_found", "The working directory %s does not exist." % cwd)
     if isinstance(exc, FileNotFoundError):
         if "/" in name and os.path.lexists(os.path.join(cwd, name)):
-            return GuestError("invalid", "`%s` can't be started: the interpreter that its first line names is missing." % name)
+            return GuestError(
+                "invalid",
+                "`%s` can't be started: the interpreter that its first line names is missing." % name,
+            )
         return GuestError("not_found", "There is no program `%s` in the sandbox." % name)
     if isinstance(exc, PermissionError):
         return GuestError("invalid", "`%s` is not executable." % name)

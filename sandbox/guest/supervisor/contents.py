@@ -66,6 +66,11 @@ class Contents:
             self._file.seek(kept.offset)
             return zlib.decompress(self._file.read(kept.length))
 
+    def close(self) -> None:
+        """Forget all of it."""
+        with self._lock:
+            self._file.close()
+
     def _put(self, data: bytes) -> None:
         if data:
             self._file.write(data)

@@ -14,7 +14,9 @@ def op_command(args: dict, payload: bytes, call) -> tuple:
         raise GuestError("invalid", "`lines` is a list of strings.")
     env = args.get("env") or {}
     timeout_s = float(args.get("timeout_s", 30.0))
-    return call.state.program.command(lines, args.get("entrypoint") or None, timeout_s, args.get("expect_stop"), env, call), b""
+    return call.state.program.command(
+        lines, args.get("entrypoint") or None, timeout_s, args.get("expect_stop"), env, call
+    ), b""
 
 
 def op_wait(args: dict, payload: bytes, call) -> tuple:
@@ -34,7 +36,9 @@ def op_inspect(args: dict, payload: bytes, call) -> tuple:
 def op_configure(args: dict, payload: bytes, call) -> tuple:
     """debug.configure {entrypoint, env, just_my_code, path} -> {}"""
     just_my_code = args.get("just_my_code", True)
-    call.state.program.configure(args.get("entrypoint"), args.get("env") or {}, bool(just_my_code), args.get("path") or [])
+    call.state.program.configure(
+        args.get("entrypoint"), args.get("env") or {}, bool(just_my_code), args.get("path") or []
+    )
     return {}, b""
 
 

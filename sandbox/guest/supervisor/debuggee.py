@@ -46,7 +46,14 @@ class Debuggee:
         argv = launch.interpreter + [_LAUNCHER, str(theirs_fd), str(native_fd)]
         try:
             self.child = state.children.spawn(
-                argv, cwd, env, stdin_fd, output_fd, output_fd, pass_fds=(theirs_fd, native_fd), on_exit=self._reaped
+                argv,
+                cwd,
+                env,
+                stdin_fd,
+                output_fd,
+                output_fd,
+                pass_fds=(theirs_fd, native_fd),
+                on_exit=self._reaped,
             )
         except GuestError:
             self._close()
@@ -80,7 +87,11 @@ class Debuggee:
         """What faulthandler wrote since the last time; waits at most `timeout` seconds for it to begin."""
         text = b""
         with self._native_lock:
-            while self._native != -1 and len(text) < _NATIVE_BYTES and select.select([self._native], [], [], timeout)[0]:
+            while (
+                self._native != -1
+                and len(text) < _NATIVE_BYTES
+                and select.select([self._native], [], [], timeout)[0]
+            ):
                 data = os.read(self._native, _NATIVE_BYTES)
                 if not data:
                     break
@@ -158,9 +169,13 @@ class _Stdin:
     def write(self, data: bytes, eof: bool) -> None:
         with self._lock:
             if self._eof:
-                raise GuestError("conflict", "The program's stdin was closed before.", "A restart opens it again.")
+                raise GuestError(
+                    "conflict", "The program's stdin was closed before.", "A restart opens it again."
+                )
             if len(self._rest) + len(data) > STDIN_BYTES:
-                raise GuestError("conflict", "The program has not read %d bytes of its stdin yet." % len(self._rest))
+                raise GuestError(
+                    "conflict", "The program has not read %d bytes of its stdin yet." % len(self._rest)
+                )
             self._rest += data
             self._eof = eof
             self._flush()

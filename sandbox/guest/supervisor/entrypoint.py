@@ -13,14 +13,31 @@ import shlex
 
 from .errors import GuestError
 
-FORMS = "Write `python app.py`, `python -m package`, `pytest tests/test_x.py::test_y` or `python -m unittest …`."
+FORMS = (
+    "Write `python app.py`, `python -m package`, `pytest tests/test_x.py::test_y` or `python -m unittest …`."
+)
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 _PYTHON = re.compile(r"(python|pypy)(\d+(\.\d+)?)?t?(\.exe)?$")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")
 _CD = re.compile(r"\s*cd\s+((?:[^\s&;'\"\\]|\\.|'[^']*'|\"[^\"]*\")+)\s*&&\s*")
 _OPERATORS = re.compile(r"(&&|\|\|?|;|&|\d*[<>].*|\(|\))$")
 _FLAGS = "bBdEIOPqRsSuv"
-_WRAPPERS = ("uv", "uvx", "poetry", "pipenv", "pdm", "hatch", "rye", "conda", "make", "tox", "nox", "coverage", "just", "invoke")
+_WRAPPERS = (
+    "uv",
+    "uvx",
+    "poetry",
+    "pipenv",
+    "pdm",
+    "hatch",
+    "rye",
+    "conda",
+    "make",
+    "tox",
+    "nox",
+    "coverage",
+    "just",
+    "invoke",
+)
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish")
 
 
@@ -73,7 +90,11 @@ class _Place:
         """The interpreter for what names none."""
         found = self.which("python") or self.which("python3")
         if found is None:
-            raise GuestError("not_found", "There is no Python on the PATH of the sandbox.", "Name one: `/path/to/python app.py`.")
+            raise GuestError(
+                "not_found",
+                "There is no Python on the PATH of the sandbox.",
+                "Name one: `/path/to/python app.py`.",
+            )
         return found
 
 
@@ -83,7 +104,9 @@ def _changed_folder(text: str, workdir: str) -> tuple[str, str]:
     while match:
         cwd = os.path.join(cwd, "".join(shlex.split(match.group(1))))
         if not os.path.isdir(cwd):
-            raise GuestError("not_found", "There is no folder `%s` for `%s`." % (match.group(1), text.strip()))
+            raise GuestError(
+                "not_found", "There is no folder `%s` for `%s`." % (match.group(1), text.strip())
+            )
         text = text[match.end() :]
         match = _CD.match(text)
     return os.path.normpath(cwd), text
@@ -93,14 +116,19 @@ def _words(rest: str, text: str) -> list:
     try:
         words = shlex.split(rest)
     except ValueError as exc:
-        raise GuestError("invalid", "The entry point `%s` has a quoting error: %s." % (text.strip(), exc), "Close the quote.")
+        raise GuestError(
+            "invalid",
+            "The entry point `%s` has a quoting error: %s." % (text.strip(), exc),
+            "Close the quote.",
+        )
     words = [word for word in words if word != "2>&1"]  # both come in order anyway
     bare = set(shlex.split(rest, posix=False)) if "'" in rest or '"' in rest else set(words)
     for word in words:
         if _OPERATORS.match(word) and word in bare or "`" in word and word in bare or "$(" in word:
             raise GuestError(
                 "invalid",
-                "The entry point `%s` is a shell command line (`%s`); the debugger starts one Python program." % (text.strip(), word),
+                "The entry point `%s` is a shell command line (`%s`); the debugger starts one Python program."
+                % (text.strip(), word),
                 "Leave out pipes, redirections and further commands. " + FORMS,
             )
     return words
@@ -149,7 +177,11 @@ def _interpreter(word: str, place: _Place) -> str:
     if found is None and "/" not in word and word in ("python", "python3"):
         return place.python()
     if found is None:
-        raise GuestError("not_found", "There is no interpreter `%s` in the sandbox." % word, "Name one that is there, such as `python3`.")
+        raise GuestError(
+            "not_found",
+            "There is no interpreter `%s` in the sandbox." % word,
+            "Name one that is there, such as `python3`.",
+        )
     return found
 
 
@@ -166,7 +198,9 @@ def _python(python: str, args: list, place: _Place) -> tuple[list, dict]:
             target = _option(word, args, options, place)
             if target is not None:
                 return options, target
-    raise GuestError("invalid", "The entry point `%s` names no script or module to run." % place.text.strip(), FORMS)
+    raise GuestError(
+        "invalid", "The entry point `%s` names no script or module to run." % place.text.strip(), FORMS
+    )
 
 
 def _option(word: str, args: list, options: list, place: _Place) -> dict | None:
@@ -175,11 +209,19 @@ def _option(word: str, args: list, options: list, place: _Place) -> dict | None:
         if letter in "cmWX":
             value = word[position + 1 :] or (args.pop(0) if args else None)
             if value is None:
-                raise GuestError("invalid", "`-%s` lacks its argument in the entry point `%s`." % (letter, place.text.strip()), FORMS)
+                raise GuestError(
+                    "invalid",
+                    "`-%s` lacks its argument in the entry point `%s`." % (letter, place.text.strip()),
+                    FORMS,
+                )
             if letter in "WX":
                 options += ["-" + letter, value]
                 return None
-            return _module(value, args, place) if letter == "m" else {"mode": "code", "target": value, "args": args}
+            return (
+                _module(value, args, place)
+                if letter == "m"
+                else {"mode": "code", "target": value, "args": args}
+            )
         if letter == "i":
             continue  # the debugger stays at the end anyway
         if letter not in _FLAGS:
@@ -206,7 +248,9 @@ def _behind_pdb(args: list, place: _Place) -> dict:
             return _module(args.pop(0), args, place)
         elif not word.startswith("-"):
             return _script(word, args, place)
-    raise GuestError("invalid", "The entry point `%s` names no script or module to run." % place.text.strip(), FORMS)
+    raise GuestError(
+        "invalid", "The entry point `%s` names no script or module to run." % place.text.strip(), FORMS
+    )
 
 
 def _script(word: str, args: list, place: _Place) -> dict:
@@ -259,7 +303,11 @@ def _similar(word: str, cwd: str) -> str:
     """A hint with the files that have almost this name."""
     names = []
     for folder, folders, files in os.walk(cwd):
-        folders[:] = [name for name in folders if not name.startswith(".") and name not in ("node_modules", "__pycache__")]
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith(".") and name not in ("node_modules", "__pycache__")
+        ]
         names += [os.path.relpath(os.path.join(folder, name), cwd) for name in files if name.endswith(".py")]
         if len(names) > 5000:
             break

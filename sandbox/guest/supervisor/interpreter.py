@@ -27,7 +27,11 @@ def check_version(state, launch, env: dict) -> None:
         _known[key] = _ask(state, python, launch.cwd, env)
     version = _known[key]
     if version is None:
-        raise GuestError("invalid", "`%s` is no working Python interpreter." % python, "Name another one in the entry point.")
+        raise GuestError(
+            "invalid",
+            "`%s` is no working Python interpreter." % python,
+            "Name another one in the entry point.",
+        )
     if version < OLDEST:
         text = "`%s` is Python %d.%d; the debugger needs 3.7 or newer." % ((python,) + version)
         raise GuestError("invalid", text, "Name a newer interpreter in the entry point.")

@@ -7,7 +7,9 @@ import shlex
 
 RESUMING = frozenset("c cont continue n next s step unt until r return j jump".split())
 SETTING = frozenset("b break tbreak".split())
-STARTING = RESUMING | SETTING | frozenset("run restart cl clear condition ignore enable disable commands".split())
+STARTING = (
+    RESUMING | SETTING | frozenset("run restart cl clear condition ignore enable disable commands".split())
+)
 _WORD = re.compile(r"\s*([A-Za-z_]\w*)\s*(.*)", re.S)
 
 

@@ -81,7 +81,9 @@ class Stream:
     def drain(self) -> None:
         """Read all that was written before this call; returns at once."""
         with self._lock:
-            budget = PIPE_BYTES  # the pipe holds no more: a program that never stops writing can't keep us here
+            budget = (
+                PIPE_BYTES  # the pipe holds no more: a program that never stops writing can't keep us here
+            )
             while budget > 0 and not self.ended.is_set():
                 size = self._read()
                 if not size:
@@ -109,7 +111,9 @@ class Stream:
         start = min(max(since, lost), lost + len(kept))
         data = kept[start - lost : start - lost + max(size, 4)]
         unfinished = _unfinished(data)
-        if len(unfinished) < len(data) and not (self.ended.is_set() and start + len(data) == lost + len(kept)):
+        if len(unfinished) < len(data) and not (
+            self.ended.is_set() and start + len(data) == lost + len(kept)
+        ):
             data = data[: len(data) - len(unfinished)]
         return decode(data), start + len(data), max(0, start - max(since, 0))
 

@@ -22,6 +22,7 @@ from .stop import Place, stop_of
 EVALUATION_GRACE_S = 2.0
 END_GRACE_S = 2.0
 QUIT_GRACE_S = 1.0
+PYTEST_USAGE_ERROR = 4
 _WAIT = "`wait` waits for it, `wait` with interrupt=true stops it where it is."
 
 
@@ -38,7 +39,11 @@ class Program:
         self._path: list = []
         self._just_my_code = True
         self._debuggee: Debuggee | None = None
+        self._good = (
+            None  # the last launch that came to a prompt: what a command without an entry point starts
+        )
         self._starting = False
+        self._entry = 0
         self._place = Place()
         self._prompts: list = []
         self._replies: dict = {}
@@ -60,7 +65,8 @@ class Program:
     def configure(self, entrypoint: str | None, env: dict, just_my_code: bool, path: list) -> None:
         """The session's own debug entry point, environment, and folders in front of PATH."""
         with self._changed:
-            self._entrypoint = entrypoint or self._entrypoint
+            if entrypoint:
+                self._entrypoint, self._good = entrypoint, None
             self._env = dict(env)
             self._just_my_code = just_my_code
             self._path = list(path)
@@ -71,7 +77,9 @@ class Program:
             frame = self._place.frame if self.state == "stopped" else None
             return {"state": self.state, "stop": self.stop, "run": self.run, "frame": frame}
 
-    def command(self, lines: list, entrypoint: str | None, timeout_s: float, expect_stop: int | None, env: dict, call) -> dict:
+    def command(
+        self, lines: list, entrypoint: str | None, timeout_s: float, expect_stop: int | None, env: dict, call
+    ) -> dict:
         """Give pdb `lines`, starting the program when there is none. Gives the `Stop`.
 
         Raises GuestError: stale_stop, conflict (running, exited), invalid and not_found (entry point), cancelled.
@@ -98,15 +106,21 @@ class Program:
             self._write(stdin or "", eof)
         stuck = None
         if interrupt:
-            stuck = self._interrupt(min(deadline, time.monotonic() + EVALUATION_GRACE_S), call)
+            stuck = self._interrupt(min(deadline, time.monotonic() + EVALUATION_GRACE_S))
         if stuck is None:
             with self._changed:
-                self._changed.wait_for(lambda: self.state not in ("running",) or call.cancelled.is_set(), _left(deadline))
+                self._changed.wait_for(
+                    lambda: self.state not in ("running",) or call.cancelled.is_set(), _left(deadline)
+                )
             self._look_for_reading()
         with self._changed:
-            replies = self._prompts
-            self._prompts = []
-            return self._answer(replies, native_stack=stuck, reason="deadline" if self.state == "running" else None)
+            # A command that is still being served gets its own reply.
+            replies = [] if self._turn_taken else self._prompts
+            if replies:
+                self._prompts = []
+            return self._answer(
+                replies, native_stack=stuck, reason="deadline" if self.state == "running" else None
+            )
 
     def inspect(self, args: dict, timeout_s: float, call) -> dict:
         """Have the debugger look at a value; gives what it says.
@@ -121,8 +135,11 @@ class Program:
                 self._require_stopped()
             reply = self._ask(dict(args, op="inspect"), deadline, call)
             if reply is None:
-                self._end_evaluation(deadline, call)
-                raise GuestError("conflict", "The value could not be read within %g s." % timeout_s, "Try a smaller part of it.")
+                raise GuestError(
+                    "conflict",
+                    "The value could not be read within %g s." % timeout_s,
+                    "Try a smaller part of it.",
+                )
             return reply
         finally:
             with self._changed:
@@ -174,7 +191,10 @@ class Program:
         if header.get("stopped"):
             self.stop += 1
         self.state = "stopped"
-        self._starting = False
+        if self._starting:
+            self._starting = False
+            self._entry = self.stop
+            self._good = self._debuggee.launch
         self._place.update(header)
         if header.get("stopped"):
             self._looked = self._look()
@@ -247,16 +267,26 @@ class Program:
             what = "waits for input" if self.state == "waiting_for_input" else "is running"
             raise GuestError("conflict", "The program %s." % what, _WAIT)
         if self.state == "not_started":
-            raise GuestError("conflict", "No program has been started.", "Any pdb command starts it, such as `b app.py:3` or `c`.")
+            raise GuestError(
+                "conflict",
+                "No program has been started.",
+                "Any pdb command starts it, such as `b app.py:3` or `c`.",
+            )
         if self.state == "exited":
-            raise GuestError("conflict", "The program has exited (%s)." % self._place.how(), "`run` starts it again.")
+            raise GuestError(
+                "conflict", "The program has exited (%s)." % self._place.how(), "`run` starts it again."
+            )
 
     def _take_unseen(self) -> None:
         """Replies that nobody has fetched belong to earlier commands."""
         stopped = [prompt for prompt in self._prompts if prompt.get("stopped")]
         if stopped and self.state == "stopped":
             frame = self._place.frame or {}
-            self._notices.insert(0, "Since the last answer the program had stopped at %s:%s." % (frame.get("path"), frame.get("line")))
+            self._notices.insert(
+                0,
+                "Since the last answer the program had stopped at %s:%s."
+                % (frame.get("path"), frame.get("line")),
+            )
         self._prompts = []
 
     # Before the lines are given: start or restart what is needed.
@@ -294,10 +324,14 @@ class Program:
                 return lines, None
         if stale:
             names = ", ".join(stale[:3]) + (" and %d more" % (len(stale) - 3) if len(stale) > 3 else "")
-            self._note("%s changed after the program had loaded it: it was restarted, with its breakpoints." % names)
+            self._note(
+                "%s changed after the program had loaded it: it was restarted, with its breakpoints." % names
+            )
             return self._launch(lines, None, {}, deadline, call)
         if self._state.breakpoints.untold():
-            self._ask({"op": "set_breakpoints", "breakpoints": self._state.breakpoints.to_tell()}, deadline, call)
+            self._ask(
+                {"op": "set_breakpoints", "breakpoints": self._state.breakpoints.to_tell()}, deadline, call
+            )
         return lines, None
 
     def _may_be_stale(self, moved: bool) -> bool:
@@ -324,9 +358,12 @@ class Program:
                 self._notices.append(_moved_text(point))
 
     def _launch(self, lines: list, entrypoint: str | None, env: dict, deadline: float, call) -> tuple:
-        text = entrypoint or (self._debuggee.launch.text if self._debuggee else None) or self._entrypoint
+        good = self._good
+        text = entrypoint or (good.text if good else None) or self._entrypoint
         if not text:
-            raise GuestError("invalid", "The session has no debug entry point.", "Give one as `entrypoint`. " + FORMS)
+            raise GuestError(
+                "invalid", "The session has no debug entry point.", "Give one as `entrypoint`. " + FORMS
+            )
         arguments = None
         if lines:
             try:
@@ -334,14 +371,18 @@ class Program:
             except ValueError as exc:
                 raise GuestError("invalid", "`%s` has a quoting error: %s." % (lines[0].strip(), exc))
             lines = lines if arguments is None else lines[1:]
-        if not env and self._debuggee is not None and text == self._debuggee.launch.text:
-            env = self._debuggee.launch.asked_env
+        if not env and good is not None and text == good.text:
+            env = good.asked_env
         return self._start(text, env, arguments, lines, deadline, call)
 
-    def _start(self, text: str, asked_env: dict, arguments: list | None, lines: list, deadline: float, call) -> tuple:
+    def _start(
+        self, text: str, asked_env: dict, arguments: list | None, lines: list, deadline: float, call
+    ) -> tuple:
         base = self._environment()
         launch = parse(text, self._state.workdir, dict(base, **asked_env))
         launch.asked_env = asked_env
+        if not arguments and self._good is not None and text == self._good.text:
+            arguments = self._good.target["args"]  # those of the last `run`, as pdb has it
         if arguments:
             launch.target = dict(launch.target, args=arguments)
         check_version(self._state, launch, dict(base, **asked_env))
@@ -379,7 +420,12 @@ class Program:
             "workdir": self._state.workdir,
             "breakpoints": self._state.breakpoints.to_tell(),
             "next_breakpoint": self._state.breakpoints.following_number(),
-            "options": {"just_my_code": self._just_my_code, "stop_on_entry": True, "engine": "auto", "post_mortem": True},
+            "options": {
+                "just_my_code": self._just_my_code,
+                "stop_on_entry": True,
+                "engine": "auto",
+                "post_mortem": True,
+            },
         }
 
     def _environment(self) -> dict:
@@ -391,7 +437,9 @@ class Program:
 
     def _await_entry(self, lines: list, deadline: float, call) -> tuple:
         with self._changed:
-            self._changed.wait_for(lambda: not self._starting or self._gone or call.cancelled.is_set(), _left(deadline))
+            self._changed.wait_for(
+                lambda: not self._starting or self._gone or call.cancelled.is_set(), _left(deadline)
+            )
             if self._starting and self._gone:
                 self._refuse_start()
             if self.state == "exited":
@@ -408,6 +456,8 @@ class Program:
     def _refuse_start(self) -> None:
         """The program has ended before its first line: the entry point was wrong, and isn't kept."""
         debuggee, self._debuggee = self._debuggee, None
+        if self._good is debuggee.launch:
+            self._good = None
         self.state = "not_started"
         output, _ = debuggee.output.take()
         said = (self._ended or {}).get("text") or (self._ended or {}).get("reply_text") or ""
@@ -432,7 +482,7 @@ class Program:
             settled = self._settled()
         if not settled:
             if not self._resumed or call.cancelled.is_set():
-                self._end_evaluation(deadline, call)
+                self._end_evaluation(call)
             else:
                 self._look_for_reading()
         with self._changed:
@@ -440,11 +490,31 @@ class Program:
         if restart is not None:
             return self._restarted(restart, deadline, call)
         with self._changed:
+            self._refuse_usage_error()
             replies, self._prompts = self._prompts, []
             return self._answer(replies, reason="deadline" if self.state == "running" else None)
 
+    def _refuse_usage_error(self) -> None:
+        """pytest that found nothing by the names it was given has not run anything: a wrong entry point."""
+        target = self._debuggee.launch.target
+        is_pytest = os.path.basename(target["target"]) in ("pytest", "py.test")
+        if (
+            self._gone
+            and is_pytest
+            and self._place.exit_code == PYTEST_USAGE_ERROR
+            and self.stop == self._entry
+        ):
+            self._refuse_start()
+
     def _settled(self) -> bool:
-        return bool(self._gone or self.state == "waiting_for_input" or self._restart or self._ended or self._quit or self._prompts)
+        return bool(
+            self._gone
+            or self.state == "waiting_for_input"
+            or self._restart
+            or self._ended
+            or self._quit
+            or self._prompts
+        )
 
     def _await_outcome(self, deadline: float, call) -> None:
         self._changed.wait_for(lambda: self._settled() or call.cancelled.is_set(), _left(deadline))
@@ -457,24 +527,31 @@ class Program:
             self._await_end(min(END_GRACE_S, max(0.0, _left(deadline))))
             if not self._gone and self.state == "running":
                 code = self._ended.get("exit_code")
-                self._note("The program's main part has finished (exit code %s), but threads or child processes keep it alive." % code)
+                self._note(
+                    "The program's main part has finished (exit code %s), but threads or child processes keep it alive."
+                    % code
+                )
 
     def _await_end(self, seconds: float) -> None:
         # A post-mortem stop may come after the end was told.
         self._changed.wait_for(lambda: self._gone or self.state == "stopped", seconds)
 
-    def _end_evaluation(self, deadline: float, call) -> None:
+    def _end_evaluation(self, call) -> None:
         """The time is over while a command is still evaluating, or the call was cancelled: break in."""
-        stuck = self._interrupt(time.monotonic() + EVALUATION_GRACE_S, call, cancelled=True)
+        stuck = self._interrupt(time.monotonic() + EVALUATION_GRACE_S)
         with self._changed:
             if stuck is None:
-                self._note("The call was cancelled." if call.cancelled.is_set() else "The command was interrupted at its deadline.")
+                self._note(
+                    "The call was cancelled."
+                    if call.cancelled.is_set()
+                    else "The command was interrupted at its deadline."
+                )
                 return
             self.state = "running"
             self._note("The command can't be interrupted; it goes on.")
             self._place.native_stack = stuck
 
-    def _interrupt(self, deadline: float, call, cancelled: bool = False) -> str | None:
+    def _interrupt(self, deadline: float) -> str | None:
         """Break into the program; None when it has stopped, else the stacks that it is in ("" where they can't be had)."""
         with self._changed:
             debuggee = self._debuggee
@@ -491,7 +568,9 @@ class Program:
         with self._changed:
             if self._stopped():
                 return None
-            self._note("The program could not be stopped: it is inside a call that doesn't return to Python, or is not yet running.")
+            self._note(
+                "The program could not be stopped: it is inside a call that doesn't return to Python, or is not yet running."
+            )
         return stacks
 
     def _stopped(self) -> bool:
@@ -528,15 +607,25 @@ class Program:
             debuggee = self._debuggee
         debuggee.send(dict(request, id=number))
         with self._changed:
-            self._changed.wait_for(lambda: number in self._replies or self._gone or call.cancelled.is_set(), _left(deadline))
+            self._changed.wait_for(
+                lambda: number in self._replies or self._gone or call.cancelled.is_set(), _left(deadline)
+            )
             reply = self._replies.pop(number, None)
         if reply is None:
+            self._abort(debuggee, number)
             return None
         if reply.get("error"):
             error = reply["error"]
             message = error.get("message", "") if isinstance(error, dict) else str(error)
             raise GuestError("invalid", message or "The debugger refused it.")
         return {key: value for key, value in reply.items() if key not in ("event", "id")}
+
+    def _abort(self, debuggee: Debuggee, number: int) -> None:
+        """End a request that takes too long; its late reply is dropped."""
+        if debuggee.interrupt():
+            with self._changed:
+                self._changed.wait_for(lambda: number in self._replies or self._gone, EVALUATION_GRACE_S)
+                self._replies.pop(number, None)
 
     def _write(self, stdin: str, eof: bool) -> None:
         with self._changed:
@@ -586,6 +675,9 @@ def _left(deadline: float) -> float:
 
 def _moved_text(point: dict) -> str:
     if point["state"] == "lost":
-        return "Breakpoint %(id)d (%(path)s:%(line)d) lost its line `%(text)s` to an edit; it is off until it is set again." % point
+        return (
+            "Breakpoint %(id)d (%(path)s:%(line)d) lost its line `%(text)s` to an edit; it is off until it is set again."
+            % point
+        )
     how = "moved to" if point["state"] == "moved" else "was put to the most similar line,"
     return "Breakpoint %d %s %s:%d `%s`." % (point["id"], how, point["path"], point["line"], point["text"])

@@ -119,7 +119,11 @@ class Remapper:
     def _rank(self, index: int) -> tuple:
         """(how many of the same lines stand before it in its function, how many there are)."""
         scope, text = self._old_scopes[index], self._old[index].strip()
-        same = [number for number, line in enumerate(self._old) if self._old_scopes[number] == scope and line.strip() == text]
+        same = [
+            number
+            for number, line in enumerate(self._old)
+            if self._old_scopes[number] == scope and line.strip() == text
+        ]
         return same.index(index), len(same)
 
     def _by_anchor(self, scope: str, text: str, near: int, rank: tuple | None) -> int | None:
@@ -135,7 +139,11 @@ class Remapper:
             return min(inside, key=lambda number: abs(number - near))
         everywhere = self._places.get(text, [])
         # A renamed or moved function; short lines such as `return` are too common to say anything.
-        return everywhere[0] if len(everywhere) == 1 and len(text) > 6 and scope not in self._new_scopes else None
+        return (
+            everywhere[0]
+            if len(everywhere) == 1 and len(text) > 6 and scope not in self._new_scopes
+            else None
+        )
 
     def _taken(self, number: int) -> bool:
         """Whether the new line is an old one that has its place by the differences."""
@@ -147,7 +155,11 @@ class Remapper:
         best, score = None, _LIKENESS
         for number in sorted(range(low, min(high, low + 400)), key=lambda number: abs(number - near)):
             line = self._new[number].strip()
-            if not line or line.startswith("#") or (self._new_scopes[number] != scope and scope in self._new_scopes):
+            if (
+                not line
+                or line.startswith("#")
+                or (self._new_scopes[number] != scope and scope in self._new_scopes)
+            ):
                 continue
             ratio = difflib.SequenceMatcher(None, text, line, autojunk=False).ratio()
             if ratio > score:

@@ -16,7 +16,17 @@ from .errors import GuestError
 PROTOCOL = 1
 MAX_IN_FLIGHT = 64
 _THREAD_IDLE_S = 10.0
-_READING = ("debug.", "ping", "meta.", "output.", "files.read", "files.list", "files.stat", "files.search", "files.diff")
+_READING = (
+    "debug.",
+    "ping",
+    "meta.",
+    "output.",
+    "files.read",
+    "files.list",
+    "files.stat",
+    "files.search",
+    "files.diff",
+)
 _OP_MODULES = ("debug", "files", "search", "changes", "commands", "tests_run")
 
 
@@ -120,7 +130,9 @@ class Connection:
     def _take(self, header: dict, payload: bytes) -> None:
         number, op, args = header.get("id"), header.get("op"), header.get("args", {})
         if not isinstance(op, str) or not isinstance(args, dict) or not isinstance(number, int):
-            error = GuestError("invalid", "A request has an integer `id`, a string `op` and an object `args`.")
+            error = GuestError(
+                "invalid", "A request has an integer `id`, a string `op` and an object `args`."
+            )
             self.send({"id": number if isinstance(number, int) else None, "error": error.as_dict()})
         elif op == "cancel":
             self._cancel(args.get("id"))
@@ -149,7 +161,10 @@ class Connection:
         self.server.finish(call.op)  # before the answer: whoever has it may count on it
         try:
             self.send(header, data)
-        except (ValueError, TypeError) as exc:  # too large, or no JSON: a bug of ours, and no reason to leave the host waiting
+        except (
+            ValueError,
+            TypeError,
+        ) as exc:  # too large, or no JSON: a bug of ours, and no reason to leave the host waiting
             self.send({"id": number, "error": GuestError("internal", repr(exc)[:1000]).as_dict()})
         if call.op == "shutdown":
             self.server.stop("shutdown")
@@ -271,7 +286,9 @@ class Server:
         with self._changed:
             connections = list(self._connections)
         event = {"event": "closing", "reason": reason}
-        threads = [threading.Thread(target=connection.send, args=(event,), daemon=True) for connection in connections]
+        threads = [
+            threading.Thread(target=connection.send, args=(event,), daemon=True) for connection in connections
+        ]
         end = time.monotonic() + timeout
         for thread in threads:
             thread.start()

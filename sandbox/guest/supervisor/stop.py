@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-KEPT = ("reason", "breakpoint", "frame", "project_frame", "thread", "source", "exception", "return_value", "test")
+KEPT = (
+    "reason",
+    "breakpoint",
+    "frame",
+    "project_frame",
+    "thread",
+    "source",
+    "exception",
+    "return_value",
+    "test",
+)
 LIMIT = 256 << 10
 """Characters of pdb's text in one answer; more of it loses its middle."""
 
@@ -55,7 +65,17 @@ class Place:
         return "exit code %s" % ("unknown" if self.exit_code is None else self.exit_code)
 
 
-def stop_of(state: str, stop: int, run: int, place: Place, replies: list, output: tuple, table, notices: list, extra: dict) -> dict:
+def stop_of(
+    state: str,
+    stop: int,
+    run: int,
+    place: Place,
+    replies: list,
+    output: tuple,
+    table,
+    notices: list,
+    extra: dict,
+) -> dict:
     """The `Stop` with all its keys. `replies` are the debugger's events that this answer tells, in order."""
     there = state in ("stopped", "exited")
     reply, reply_omitted = _text(replies)
@@ -69,7 +89,7 @@ def stop_of(state: str, stop: int, run: int, place: Place, replies: list, output
         "prompt": place.prompt,
         "output": output[0],
         "output_omitted": output[1],
-        "changed": place.changed if there and replies else [],
+        "changed": place.changed if there else [],
         "exit_code": place.exit_code,
         "signal": place.signal,
         "native_stack": place.native_stack,

@@ -97,13 +97,24 @@ class Guest:
         self.workdir.mkdir(exist_ok=True)
         self.home = folder / "home"
         self.socket = str(self.home / "socket")
-        settings = {"protocol": 1, "home": str(self.home), "workdir": str(self.workdir), "stdio": stdio, "socket": self.socket}
+        self._sockets: list[socket.socket] = []
+        settings = {
+            "protocol": 1,
+            "home": str(self.home),
+            "workdir": str(self.workdir),
+            "stdio": stdio,
+            "socket": self.socket,
+        }
         settings.update({"idle_s": 600.0, "max_age_s": 600.0, "grace_s": 600.0, "reap_all": False}, **config)
         boot = (SOURCES / "boot.py").read_text(encoding="utf-8")
         bin_folder = os.path.dirname(python)
         env = dict(os.environ, PATH=f"{bin_folder}{os.pathsep}{os.environ['PATH']}")
         self.process = subprocess.Popen(
-            [python, "-I", "-u", "-c", boot, json.dumps(settings)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, env=env
+            [python, "-I", "-u", "-c", boot, json.dumps(settings)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            env=env,
         )
         assert self.process.stdin is not None and self.process.stdout is not None
         data = bundle()
@@ -119,6 +130,7 @@ class Guest:
     def connect(self) -> Client:
         """One more connection, over the socket."""
         sock = socket.socket(socket.AF_UNIX)
+        self._sockets.append(sock)
         sock.connect(self.socket)
         return Client(FrameSocket(sock))
 
@@ -128,6 +140,8 @@ class Guest:
     def __exit__(self, *exc_info: object) -> None:
         self.process.terminate()
         self.process.wait(WAIT_S)
+        for sock in self._sockets:
+            sock.close()
         for stream in (self.process.stdin, self.process.stdout):
             assert stream is not None
             stream.close()

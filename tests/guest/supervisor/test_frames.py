@@ -5,20 +5,23 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from sandbox.guest import frames
 
 
-def pair() -> tuple[frames.FrameSocket, socket.socket]:
+@pytest.fixture
+def ends() -> Iterator[tuple[frames.FrameSocket, socket.socket]]:
+    """Frames at one end, bytes at the other."""
     ours, theirs = socket.socketpair()
-    return frames.FrameSocket(ours), theirs
+    with ours, theirs:
+        yield frames.FrameSocket(ours), theirs
 
 
-def test_header_and_payload_come_out_as_they_went_in() -> None:
-    ours, theirs = pair()
-    other = frames.FrameSocket(theirs)
+def test_header_and_payload_come_out_as_they_went_in(ends: tuple[frames.FrameSocket, socket.socket]) -> None:
+    ours, other = ends[0], frames.FrameSocket(ends[1])
     payload = bytes(range(256)) * 4096
     sender = threading.Thread(target=ours.send, args=({"text": "€ \ud800 \x00", "n": 1}, payload))
     sender.start()
@@ -28,13 +31,12 @@ def test_header_and_payload_come_out_as_they_went_in() -> None:
     assert other.receive() is None
 
 
-def test_frames_sent_by_many_threads_stay_whole() -> None:
-    ours, theirs = pair()
-    other = frames.FrameSocket(theirs)
+def test_frames_sent_by_many_threads_stay_whole(ends: tuple[frames.FrameSocket, socket.socket]) -> None:
+    ours, other = ends[0], frames.FrameSocket(ends[1])
     threads = [threading.Thread(target=ours.send, args=({"n": n}, b"%d" % n * 9999)) for n in range(8)]
     for thread in threads:
         thread.start()
-    received = [other.receive() for _ in threads]
+    received = [frame for _ in threads if (frame := other.receive()) is not None]
     assert sorted(header["n"] for header, _ in received) == list(range(8))
     assert all(payload == b"%d" % header["n"] * 9999 for header, payload in received)
 
@@ -51,12 +53,24 @@ def test_frames_sent_by_many_threads_stay_whole() -> None:
         struct.pack(">II", 20, 0) + b"{}",
         b"\0\0",
     ],
+    ids=[
+        "header too large",
+        "payload too large",
+        "no object",
+        "no json",
+        "no utf-8",
+        "too deep",
+        "cut off",
+        "no lengths",
+    ],
 )
-def test_what_is_no_frame_is_refused(data: bytes) -> None:
-    ours, theirs = pair()
-    threading.Thread(target=lambda: (theirs.sendall(data), theirs.close())).start()
+def test_what_is_no_frame_is_refused(ends: tuple[frames.FrameSocket, socket.socket], data: bytes) -> None:
+    ours, theirs = ends
+    sender = threading.Thread(target=lambda: (theirs.sendall(data), theirs.close()))
+    sender.start()
     with pytest.raises(frames.BrokenFrame):
         ours.receive()
+    sender.join()
 
 
 def test_a_frame_that_is_too_large_is_not_sent() -> None:

@@ -1,0 +1,64 @@
+"""The text of the debugger is that of this Python's own pdb."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.guest.debugger.conformance import PROGRAMS, QUIRKS, SCRIPTS
+
+# What pdb has under the program's first frame, and we haven't.
+BELOW = re.compile(r"(?:^|(?<=\(Pdb\) ))  \S*bdb\.py\(\d+\)run\(\)\n(-> .*\n)?(  <string>\(1\)<module>\(\)(->\S*)?\n(-> .*\n)?)?", re.M)
+
+
+def stock(python: str, path: Path, commands: list[str]) -> str:
+    """What `python -m pdb` says to these commands."""
+    done = subprocess.run(
+        [python, "-m", "pdb", path.name],
+        cwd=path.parent,
+        input="".join(command + "\n" for command in commands),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,  # `interact` speaks there
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        text=True,
+        timeout=30,
+    )
+    return BELOW.sub("", done.stdout)
+
+
+def plain(text: str) -> str:
+    """Without the addresses of objects."""
+    return re.sub(r"x[0-9a-f]{8,}", "x", text)
+
+
+def ours(start: Any, program: str, commands: list[str], engine: str) -> tuple[str, str]:
+    """What our debugger says, as it would stand on a terminal, and how it came to an end."""
+    session = start(program, engine=engine)
+    answer, said = session.first, []
+    for command in commands:
+        said.append(answer["text"] + answer["prompt"])
+        answer = session.do(command)
+        if answer["event"] != "prompt":
+            break
+    return "".join(said) + answer["reply_text"], answer["event"]
+
+
+CASES = [(name, commands, "auto") for name, commands in SCRIPTS]
+CASES += [(name, commands, "stock") for name, commands in SCRIPTS + QUIRKS]
+
+
+@pytest.mark.parametrize(("name", "commands", "engine"), CASES, ids=["%s-%d-%s" % (c[0], i, c[2]) for i, c in enumerate(CASES)])
+def test_text_is_that_of_pdb(start: Any, python: str, tmp_path: Path, name: str, commands: list[str], engine: str) -> None:
+    said, end = ours(start, PROGRAMS[name], commands, engine)
+    expected = plain(stock(python, tmp_path / "app.py", commands))
+    if re.search(r'File ".*[/\\]pdb\.py", line \d+, in do_', expected):
+        pytest.skip("a bug of this Python's pdb ends the program")
+    if end == "end":
+        # pdb starts the program again (or steps on in its own code); we don't.
+        expected = expected[: len(plain(said))]
+    assert plain(said) == expected

@@ -1,0 +1,181 @@
+"""pytest, unittest and Django's runner: the same results as without a debugger, and stops where tests fail."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CART = """
+def total(items, discount=0):
+    result = 0
+    for price in items:
+        result += price
+    return result - discount
+"""
+TESTS = """
+import sys
+import pytest
+from pkg.cart import total
+
+@pytest.fixture
+def items():
+    yield [1, 2, 3]
+    print("teardown")
+
+@pytest.mark.parametrize("discount", [0, 1], ids=["none", "a-b"])
+def test_total(items, discount):
+    print("out", discount)
+    assert total(items, discount) == 6
+
+def test_input_is_closed():
+    with pytest.raises(OSError):
+        input()
+
+def test_fileno():
+    assert sys.stdout.fileno() >= 0
+
+@pytest.mark.xfail
+def test_expected():
+    assert total([]) == 1
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path, python: str) -> Path:
+    if subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode:
+        pytest.skip("this interpreter has no pytest")
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "__init__.py").write_text("")
+    (tmp_path / "pkg" / "cart.py").write_text(CART)
+    (tmp_path / "test_cart.py").write_text(TESTS)
+    return tmp_path
+
+
+def run(start: Any, *args: str, **options: Any) -> Any:
+    return start("", target={"mode": "module", "target": "pytest", "args": [*args]}, **options)
+
+
+def test_breakpoint_in_code_under_test_with_capture_on(start: Any, repository: Path) -> None:
+    program = run(start, "-q", "test_cart.py::test_total[a-b]")
+    assert program.do("b pkg/cart.py:5, price == 3")["text"].startswith("Breakpoint 1 at ")
+    stop = program.do("c")
+    assert (stop["reason"], stop["frame"]["path"], stop["test"]) == (
+        "breakpoint",
+        "pkg/cart.py",
+        "test_cart.py::test_total[a-b]",
+    )
+    assert program.text == "out 1\n"  # captured by pytest, and shown at the stop
+    assert program.do("p result")["text"] == "3\n"
+    where = program.do("w")["text"]
+    assert "_pytest" not in where and where.count("->") == 2
+
+
+def test_failing_test_stops_in_its_frame_before_teardown(start: Any, repository: Path) -> None:
+    program = run(start, "-q")
+    stop = program.do("c")
+    assert (stop["reason"], stop["frame"]["function"], stop["test"]) == (
+        "post_mortem",
+        "test_total",
+        "test_cart.py::test_total[a-b]",
+    )
+    assert stop["exception"]["type"] == "AssertionError"
+    assert {change["name"] for change in stop["changed"]} == {"items", "discount"}
+    assert program.do("p discount")["text"] == "1\n"
+    assert "out 1\n" in program.text
+    assert "teardown" not in program.text
+    end = program.do("c")
+    assert end["exit_code"] == 1
+    assert program.finish() == 1
+    assert "1 failed, 3 passed, 1 xfailed" in program.text
+    assert "teardown" in program.text
+
+
+def test_results_are_those_without_a_debugger(start: Any, repository: Path, python: str) -> None:
+    command = [python, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider"]
+    plain = subprocess.run(command, cwd=repository, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    program = run(start, "-q", "-rA", "-p", "no:cacheprovider")
+    program.do("b pkg/cart.py:3")
+    answer = program.do("c")
+    while answer["event"] == "prompt":
+        answer = program.do("c")
+    program.finish()
+
+    def outcomes(text: str) -> list[str]:
+        return [line for line in text.splitlines() if line.split(" ")[0] in ("PASSED", "FAILED", "XFAIL", "ERROR")]
+
+    assert outcomes(program.text) == outcomes(plain.stdout)
+
+
+@pytest.mark.parametrize("option", ["--pdb", "-n 2", "--timeout=1"])
+def test_plugins_that_are_in_the_way_step_aside(start: Any, repository: Path, python: str, option: str) -> None:
+    plugin = {"-n 2": "xdist", "--timeout=1": "pytest_timeout"}.get(option, "pytest")
+    if subprocess.run([python, "-c", "import " + plugin], capture_output=True).returncode:
+        pytest.skip("this interpreter has no " + plugin)
+    (repository / "pytest.ini").write_text("[pytest]\naddopts = %s\n" % option)
+    program = run(start, "-q", "test_cart.py::test_total")
+    program.do("b pkg/cart.py:6")
+    first, second = program.do("c"), program.do("c")
+    assert [stop["frame"]["path"] for stop in (first, second)] == ["pkg/cart.py"] * 2
+    if option == "--timeout=1":
+        assert program.do("!import time; time.sleep(1.5)")["event"] == "prompt"
+    else:
+        assert any((plugin if plugin == "xdist" else option) in notice for notice in first["notices"])
+    assert program.do("c")["reason"] == "post_mortem"
+    assert program.do("c")["exit_code"] == 1
+
+
+def test_steps_stay_in_the_repository(start: Any, repository: Path) -> None:
+    program = run(start, "-q", "test_cart.py::test_total[none]")
+    program.do("b pkg/cart.py:6")
+    stop, places = program.do("c"), []
+    for _ in range(40):
+        stop = program.do("s")
+        if stop["event"] == "end":
+            break
+        places.append(stop["frame"]["path"])
+    assert stop["event"] == "end"
+    assert set(places) <= {"test_cart.py", "pkg/cart.py"}
+
+
+def test_error_in_a_fixture_and_in_collection(start: Any, repository: Path) -> None:
+    (repository / "test_cart.py").write_text(
+        "import pytest\n@pytest.fixture\ndef broken():\n    raise KeyError(3)\ndef test_a(broken): pass\n"
+    )
+    (repository / "test_other.py").write_text("import pkg.nothing\n")
+    program = run(start, "-q")
+    stop = program.do("c")
+    assert (stop["frame"]["path"], stop["exception"]["type"]) == ("test_other.py", "ModuleNotFoundError")
+    program = run(start, "-q", "test_cart.py")
+    assert program.do("c")["frame"]["function"] == "broken"
+
+
+def test_unittest_stops_before_teardown(start: Any, tmp_path: Path) -> None:
+    (tmp_path / "test_u.py").write_text(
+        "import unittest\n"
+        "class TestU(unittest.TestCase):\n"
+        "    def setUp(self): self.v = 3\n"
+        "    def tearDown(self): self.v = 0\n"
+        "    def test_a(self):\n"
+        "        self.assertEqual(self.v, 4)\n"
+        "    @unittest.expectedFailure\n"
+        "    def test_b(self):\n"
+        "        self.assertEqual(self.v, 4)\n"
+        "    @unittest.skip('no')\n"
+        "    def test_c(self): pass\n"
+        "    def test_d(self):\n"
+        "        with self.subTest(n=1):\n"
+        "            self.fail('sub')\n"
+    )
+    program = start("", target={"mode": "module", "target": "unittest", "args": ["-v", "test_u"]})
+    stop = program.do("c")
+    assert (stop["reason"], stop["frame"]["line"], stop["test"]) == ("post_mortem", 6, "test_u.TestU.test_a")
+    assert program.do("p self.v")["text"] == "3\n"
+    assert program.do("c")["frame"]["line"] == 14
+    end = program.do("c")
+    assert end["exit_code"] == 1
+    program.finish()
+    assert "FAILED (failures=2, skipped=1, expected failures=1)" in program.text
+    assert "_pdbox" not in program.text and "test_hooks" not in program.text

@@ -1,0 +1,87 @@
+"""Operations of the guest, called directly, on a real folder with real processes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.guest.supervisor import changes, commands, files, search, tests_run
+from sandbox.guest.supervisor.breakpoints import Breakpoints
+from sandbox.guest.supervisor.children import Children
+from sandbox.guest.supervisor.workspace import workspace_of
+
+OPS = {**files.OPS, **search.OPS, **changes.OPS, **commands.OPS, **tests_run.OPS}
+
+
+class State:
+    """What the operations need of a supervisor."""
+
+    def __init__(self, workdir: Path, home: Path) -> None:
+        self.workdir = str(workdir)
+        self.home = str(home)
+        self.children = Children()
+        self.breakpoints = Breakpoints(self.workdir)
+
+
+class Call:
+    """A request under way."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.cancelled = threading.Event()
+        self.told: list[dict[str, Any]] = []
+        self.on_progress: Callable[[dict[str, Any]], None] = lambda data: None
+        self._callbacks: list[Callable[[], None]] = []
+
+    def progress(self, data: dict[str, Any]) -> None:
+        self.told.append(data)
+        self.on_progress(data)
+
+    def on_cancel(self, callback: Callable[[], None]) -> None:
+        self._callbacks.append(callback)
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+        for callback in self._callbacks:
+            callback()
+
+
+class Guest:
+    """A workspace and the operations on it."""
+
+    def __init__(self, place: Path) -> None:
+        self.root = place / "workspace"
+        self.home = place / "home"
+        self.root.mkdir()
+        self.home.mkdir()
+        self.state = State(self.root, self.home)
+
+    def ask(self, op: str, payload: bytes = b"", /, **args: Any) -> dict[str, Any]:
+        return self.answer(op, payload, **args)[0]
+
+    def answer(self, op: str, payload: bytes = b"", /, **args: Any) -> tuple[dict[str, Any], bytes]:
+        return OPS[op](args, payload, Call(self.state))
+
+    def call(self) -> Call:
+        return Call(self.state)
+
+    def write(self, files: dict[str, str | bytes]) -> None:
+        for name, content in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+@pytest.fixture
+def guest(tmp_path: Path) -> Iterator[Guest]:
+    guest = Guest(tmp_path)
+    yield guest
+    guest.state.children.kill_everything()
+    workspace = workspace_of(guest.state)
+    for snapshot in (workspace.baseline, workspace.protected):
+        if snapshot is not None:
+            snapshot.contents.close()

@@ -1,0 +1,132 @@
+"""Entry points as people write them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.guest.supervisor.entrypoint import parse
+from sandbox.guest.supervisor.errors import GuestError
+
+
+@pytest.fixture
+def workdir(tmp_path: Path) -> Path:
+    """A small repository, with an interpreter and console scripts of its own."""
+    for name in ("app.py", "test_a.py", "pkg/__main__.py", "sub dir/app.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    scripts = tmp_path / ".venv" / "bin"
+    scripts.mkdir(parents=True)
+    (scripts / "python").symlink_to(sys.executable)
+    for name, text in {
+        "pytest": f"#!{scripts}/python\n",
+        "longest": f"#!/bin/sh\n'''exec' {scripts}/python \"$0\" \"$@\"\n",
+        "flask": "#!/usr/bin/env python\n",
+        "ls": "#!/bin/sh\n",
+    }.items():
+        (scripts / name).write_text(text)
+        (scripts / name).chmod(0o755)
+    return tmp_path
+
+
+def parsed(text: str, workdir: Path) -> tuple[list[str], dict[str, Any], dict[str, str], str]:
+    scripts = str(workdir / ".venv" / "bin")
+    launch = parse(text, str(workdir), {"PATH": scripts})
+    interpreter = [word.replace(scripts + "/", "") for word in launch.interpreter]
+    target = dict(launch.target, target=launch.target["target"].replace(scripts + "/", ""))
+    return interpreter, target, launch.env, os.path.relpath(launch.cwd, workdir)
+
+
+def target(mode: str, name: str, *args: str) -> dict[str, Any]:
+    return {"mode": mode, "target": name, "args": list(args)}
+
+
+PY = ["python"]
+
+
+@pytest.mark.parametrize(
+    ("text", "interpreter", "expected"),
+    [
+        ("pytest a.py::b[c-d]", PY, target("console", "pytest", "a.py::b[c-d]")),
+        (
+            "pytest 'a.py::b[c d]' -k 'x and y'",
+            PY,
+            target("console", "pytest", "a.py::b[c d]", "-k", "x and y"),
+        ),
+        ("python -m pytest -q", PY, target("module", "pytest", "-q")),
+        ("python -m pdb -m pytest -x", PY, target("module", "pytest", "-x")),
+        ("python -m pdb -c continue app.py -v", PY, target("script", "app.py", "-v")),
+        ("python3 app.py 1 2", PY, target("script", "app.py", "1", "2")),
+        (".venv/bin/python app.py", PY, target("script", "app.py")),
+        ("python -X dev -W error app.py", [*PY, "-X", "dev", "-W", "error"], target("script", "app.py")),
+        ("python -Wd -Xdev -um pkg x", [*PY, "-W", "d", "-X", "dev", "-u"], target("module", "pkg", "x")),
+        ("python -i -OO app.py -O", [*PY, "-O", "-O"], target("script", "app.py", "-O")),
+        ("python -m unittest a.b -v", PY, target("module", "unittest", "a.b", "-v")),
+        ("python -c 'print(1); x = \"a|b\"' y", PY, target("code", 'print(1); x = "a|b"', "y")),
+        ("app.py --flag", PY, target("script", "app.py", "--flag")),
+        ("./app.py", PY, target("script", "./app.py")),
+        ("python pkg", PY, target("script", "pkg")),
+        ("pkg 1", PY, target("module", "pkg", "1")),
+        ("test_a.py", PY, target("module", "pytest", "test_a.py")),
+        ("test_a.py::test_x[a b]", PY, target("module", "pytest", "test_a.py::test_x[a", "b]")),
+        ("longest x", PY, target("console", "longest", "x")),
+        ("flask run", PY, target("console", "flask", "run")),
+        ("python app.py 2>&1", PY, target("script", "app.py")),
+        ("python app.py 'a|b' ';'", PY, target("script", "app.py", "a|b", ";")),
+    ],
+)
+def test_what_is_written_is_what_runs(
+    workdir: Path, text: str, interpreter: list[str], expected: dict[str, Any]
+) -> None:
+    assert parsed(text, workdir) == (interpreter, expected, {}, ".")
+
+
+@pytest.mark.parametrize("text", ["FOO=1 BAR='a b' python app.py", "env FOO=1 BAR='a b' python app.py"])
+def test_assignments_in_front_go_into_the_environment(workdir: Path, text: str) -> None:
+    assert parsed(text, workdir) == (PY, target("script", "app.py"), {"FOO": "1", "BAR": "a b"}, ".")
+
+
+@pytest.mark.parametrize("folder", ["'sub dir'", "sub\\ dir", '"sub dir/"'])
+def test_cd_changes_the_folder(workdir: Path, folder: str) -> None:
+    assert parsed(f"cd {folder} && X=1 python app.py", workdir) == (
+        PY,
+        target("script", "app.py"),
+        {"X": "1"},
+        "sub dir",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("", "invalid", "names no program"),
+        ("python", "invalid", "names no script or module"),
+        ("python -m", "invalid", "`-m` lacks its argument"),
+        ("python -V", "invalid", "Python's option `-V`"),
+        ("python 'a", "invalid", "No closing quotation"),
+        ("python ap.py", "not_found", "There is no file `ap.py`. Did you mean `app.py`?"),
+        ("python 'sub dir'", "invalid", "a folder without a `__main__.py`"),
+        ("python -m a..b", "invalid", "`a..b` is no module name"),
+        ("python9.9 app.py", "not_found", "There is no interpreter `python9.9`"),
+        ("bin/python app.py", "not_found", "There is no interpreter `bin/python`"),
+        ("cd nope && python app.py", "not_found", "There is no folder `nope`"),
+        ("python app.py | tail -3", "invalid", "is a shell command line (`|`)"),
+        ("python app.py && echo", "invalid", "is a shell command line (`&&`)"),
+        ("python app.py > log", "invalid", "is a shell command line (`>`)"),
+        ("python $(which app.py)", "invalid", "is a shell command line"),
+        ("uv run pytest", "invalid", "`uv run` starts its Python programs itself"),
+        ("make test", "invalid", "`make test` starts its Python programs itself"),
+        ("./run.sh x", "invalid", "`./run.sh x` starts its Python programs itself"),
+        ("ls -l", "invalid", "`ls` is no Python program"),
+        ("nope", "not_found", "There is no program, script or module `nope`"),
+    ],
+)
+def test_a_wrong_one_is_refused_by_what_is_wrong(workdir: Path, text: str, code: str, message: str) -> None:
+    with pytest.raises(GuestError) as raised:
+        parsed(text, workdir)
+    assert raised.value.code == code
+    assert message in f"{raised.value.message} {raised.value.hint}"
