@@ -69,7 +69,7 @@ class Confinement:
         parts = [
             "no capabilities",
             "not root"
-            if self.user not in ("", "0", "root")
+            if self.user.partition(":")[0] not in ("", "0", "root")
             else "root inside, since the image's repository is root's",
             "read-only system" if self.read_only else "writable system",
             f"{limits.memory_bytes >> 20} MiB memory",

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import importlib
+import json
 import os
 import socket
 import ssl
@@ -122,6 +124,9 @@ class Engine:
         location = locate(environ, host)
         docker = _docker()
         with errors():
+            if location.url.startswith("unix://"):
+                # The SDK doesn't close a socket that nobody listens on.
+                _knock(Path(location.url.removeprefix("unix://")))
             client = docker.APIClient(
                 base_url=location.url,
                 version="auto",
@@ -244,6 +249,11 @@ class Engine:
         if '"error"' in str(answer):
             raise BackendUnavailable(f"Importing {repository}:{tag} failed: {str(answer)[-300:]}")
 
+    def remove_image(self, reference: str) -> None:
+        """Remove an image's name, and the image with its last one."""
+        with errors(f"Removing {reference} failed"):
+            self._client.remove_image(reference)
+
     def create(self, name: str | None, config: Mapping[str, Any], host: Mapping[str, Any]) -> str:
         """Create a container; `config` and `host` as `create_container` and `create_host_config` take them."""
         with errors("The container was not created"):
@@ -261,11 +271,6 @@ class Engine:
         """Wait for its end; gives the exit code."""
         with errors():
             return int(self._client.wait(container)["StatusCode"])
-
-    def output(self, container: str) -> str:
-        """What a container with a log has written."""
-        with errors():
-            return cast(bytes, self._client.logs(container)).decode("utf-8", "replace")
 
     def remove(self, container: str) -> None:
         """Kill and remove a container, when it is there; returns when it is gone."""
@@ -410,17 +415,39 @@ def _tls_from(environ: Mapping[str, str]) -> Any:
 
 
 def _context(environ: Mapping[str, str]) -> Location | None:
-    """The endpoint of the context chosen for the `docker` command, unless it is the default one."""
-    contexts = importlib.import_module("docker.context")
-    chosen = environ.get("DOCKER_CONTEXT")
-    context = contexts.ContextAPI.get_context(chosen) if chosen else contexts.ContextAPI.get_current_context()
-    if context is None:
-        if chosen:
-            raise BackendUnavailable(f"No Docker context {chosen!r}.", "`docker context ls` shows them.")
+    """The endpoint of the context chosen for the `docker` command, unless it is the default one.
+
+    Read from its files: the SDK takes them from the current folder where there is no config.json.
+    """
+    folder = Path(environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
+    name = environ.get("DOCKER_CONTEXT") or str(
+        _json(folder / "config.json").get("currentContext") or "default"
+    )
+    if name == "default":
         return None
-    if context.Name == "default" or not context.Host:
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    endpoint = _json(folder / "contexts/meta" / digest / "meta.json").get("Endpoints", {}).get("docker", {})
+    if not endpoint.get("Host"):
+        raise BackendUnavailable(f"No Docker context {name!r}.", "`docker context ls` shows them.")
+    tls = _context_tls(folder / "contexts/tls" / digest / "docker", verify=not endpoint.get("SkipTLSVerify"))
+    return Location(str(endpoint["Host"]), f"Docker context {name!r}", tls)
+
+
+def _context_tls(folder: Path, verify: bool) -> Any:
+    if not folder.is_dir():
         return None
-    return Location(str(context.Host), f"Docker context {context.Name!r}", context.TLSConfig)
+    ca, cert, key = (folder / name for name in ("ca.pem", "cert.pem", "key.pem"))
+    pair = (str(cert), str(key)) if cert.exists() else None
+    tls = importlib.import_module("docker.tls")
+    return tls.TLSConfig(client_cert=pair, ca_cert=str(ca) if ca.exists() else None, verify=verify)
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return cast(dict[str, Any], data) if isinstance(data, dict) else {}
 
 
 def _usual_socket(environ: Mapping[str, str]) -> Location:
@@ -429,8 +456,7 @@ def _usual_socket(environ: Mapping[str, str]) -> Location:
     refused: Path | None = None
     for path in usual_sockets(environ):
         try:
-            with socket.socket(socket.AF_UNIX) as probe:
-                probe.connect(str(path))
+            _knock(path)
         except PermissionError:
             refused = refused or path
         except OSError:
@@ -440,6 +466,11 @@ def _usual_socket(environ: Mapping[str, str]) -> Location:
     if refused:
         raise BackendUnavailable(f"The Docker engine's socket {refused} refuses this user.", _PERMISSION_HINT)
     raise BackendUnavailable("No Docker engine answers.", _ENGINE_HINT)
+
+
+def _knock(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.connect(str(path))
 
 
 def _ssl_context(tls: Any) -> ssl.SSLContext:

@@ -66,7 +66,7 @@ class Call:
 
 
 Function = Callable[..., Awaitable[Answer]]
-_INJECTED = {"session": Session, "sessions": Sessions, "report": Report}
+_INJECTED = ("session", "sessions", "report")
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,13 @@ class Tool:
         return inspect.cleandoc(self.function.__doc__ or "")
 
     @cached_property
+    def injected(self) -> list[str]:
+        """Parameters that come from the call itself, not from its arguments."""
+        return [name for name in inspect.signature(self.function).parameters if name in _INJECTED]
+
+    @cached_property
     def needs_session(self) -> bool:
-        return "session" in inspect.signature(self.function).parameters
+        return "session" in self.injected
 
     @cached_property
     def arguments(self) -> type[BaseModel]:
@@ -163,15 +168,7 @@ class Tool:
 
     async def run(self, call: Call, arguments: Mapping[str, Any]) -> Answer:
         """Call the function with parsed arguments (without `session_id`)."""
-        injected = {
-            name: value
-            for name, value in (
-                ("session", call.session),
-                ("sessions", call.sessions),
-                ("report", call.report),
-            )
-            if name in inspect.signature(self.function).parameters
-        }
+        injected = {name: getattr(call, name) for name in self.injected}
         return await self.function(**injected, **arguments)
 
     def limit(self, arguments: Mapping[str, Any]) -> int:

@@ -18,7 +18,7 @@ def main():
     unpack(exactly(size), config["home"])
     # The debuggee's own imports never see this path: it is another process.
     sys.path.insert(0, config["home"])
-    from pdbox_guest.supervisor.main import main
+    from pdbox_guest.supervisor.main import main  # pyright: ignore[reportMissingImports]
 
     main(config)
 

@@ -58,7 +58,7 @@ def _parse(text):
     try:
         header = json.loads(text.decode("utf-8"))
     except (ValueError, RecursionError):
-        raise BrokenFrame("the header is not JSON")
+        raise BrokenFrame("the header is not JSON") from None
     if not isinstance(header, dict):
         raise BrokenFrame("the header is not a JSON object")
     return header
@@ -85,6 +85,9 @@ class FrameStream:
     def receive(self) -> tuple[dict, bytes] | None:
         """The next frame as (header, payload), or None at the end of the stream. Raises BrokenFrame, OSError."""
         return read(self._exactly)
+
+    def close(self) -> None:
+        """End the stream. Nothing to do for one that doesn't own what it goes over."""
 
     def _exactly(self, size):
         buffer = self._buffer

@@ -20,6 +20,7 @@ SHARED = PROJECT.parent / "shared" / "cases"
 OWN = Path(__file__).parent / "samples"
 LAID = os.environ.get("PDBOX_CASES")
 """A folder with the programs that are laid from clones of their sources."""
+BACKPORTS = ("exceptiongroup", "tomli", "typing-extensions")
 QUICK_REPOSITORIES = ("pallets__flask-4992", "marshmallow-code__marshmallow-1359", "pytest-dev__pytest-7168")
 
 
@@ -143,7 +144,8 @@ def find_cases() -> list[Case]:
 def wheels(requirements: list[str], python: str, cache: Path) -> Path:
     """A folder with the wheels of `requirements` for CPython `python`, fetched once."""
     folder = cache / python
-    wanted = sorted(requirements)
+    # pip decides by the Python that it runs on what an older one needs besides.
+    wanted = sorted([*requirements, *(BACKPORTS if python in ("3.9", "3.10") else ())])
     stamp = folder / f"{hash_of(wanted)}.done"
     if not stamp.exists():
         folder.mkdir(parents=True, exist_ok=True)

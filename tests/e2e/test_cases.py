@@ -73,7 +73,7 @@ async def assert_probe(session: Session, probe: Probe) -> None:
     assert stop["breakpoint"] == number
     stop = await session.call("pdb", command=f"p {probe.expression}")
     assert stop["reply"].strip() == probe.expected
-    await session.call("pdb", command=f"cl {number}")
+    await session.call("pdb", command=f"cl {number}\nq")
 
 
 async def apply(session: Session, edits: dict[str, list[Hunk]]) -> None:

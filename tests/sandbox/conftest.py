@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 from anyio.abc import TaskGroup
 
@@ -52,7 +53,7 @@ class Place:
                 found = await backend.call(engine.containers, {OWNER: self.owner})
             return [container.id for container in found]
         folder = Path(self.environ["XDG_RUNTIME_DIR"], "pdbox")
-        return [str(file) for file in folder.glob("*")]
+        return await anyio.to_thread.run_sync(lambda: [str(file) for file in folder.glob("*")])
 
 
 def quiet(line: str) -> None:

@@ -52,10 +52,15 @@ def test_ignored_files_and_virtual_environments_stay_out(tmp_path: Path) -> None
 
 
 def test_git_agrees_on_what_is_ignored(tmp_path: Path) -> None:
-    make(tmp_path, {".gitignore": "doc/*.txt\n**/gen/\n*.o\n!lib/*.o\nfoo/**/bar\n", "doc/a.txt": "", "doc/s/b.txt": ""})
+    make(
+        tmp_path,
+        {".gitignore": "doc/*.txt\n**/gen/\n*.o\n!lib/*.o\nfoo/**/bar\n", "doc/a.txt": "", "doc/s/b.txt": ""},
+    )
     make(tmp_path, {"x/gen/c": "", "lib/m.o": "", "m.o": "", "foo/a/b/bar": "", "foo/bar": "", "bar": ""})
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=tmp_path, check=True, capture_output=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=tmp_path, check=True, capture_output=True
+    )
     ours = {name for name, info in members(tmp_path).items() if info.isreg() and not name.startswith(".git/")}
     assert ours == set(listed.stdout.decode().split())
 

@@ -108,13 +108,19 @@ async def test_an_answer_that_is_neither_result_nor_error_is_a_violation(answer:
 
 
 @pytest.mark.parametrize(
-    ("code", "kind"), [("not_found", NotFound), ("conflict", Conflict), ("cancelled", Conflict), ("?", SandboxError)]
+    ("code", "kind"),
+    [("not_found", NotFound), ("conflict", Conflict), ("cancelled", Conflict), ("?", SandboxError)],
 )
 async def test_a_refusal_arrives_as_its_class_with_its_hint(code: str, kind: type[PdboxError]) -> None:
     async with connected() as (connection, guest), anyio.create_task_group() as tasks:
 
         async def reply() -> None:
-            await guest.say({"id": (await guest.hear())["id"], "error": {"code": code, "message": "m" * 9000, "hint": "h"}})
+            await guest.say(
+                {
+                    "id": (await guest.hear())["id"],
+                    "error": {"code": code, "message": "m" * 9000, "hint": "h"},
+                }
+            )
 
         tasks.start_soon(reply)
         with pytest.raises(kind) as caught:
@@ -127,7 +133,13 @@ async def test_forged_ids_and_unknown_events_are_passed_over() -> None:
 
         async def reply() -> None:
             request = await guest.hear()
-            for noise in ({"id": 999, "ok": {}}, {"id": "1", "ok": {}}, {"event": "x"}, {"id": None}, {"id": True, "progress": 1}):
+            for noise in (
+                {"id": 999, "ok": {}},
+                {"id": "1", "ok": {}},
+                {"event": "x"},
+                {"id": None},
+                {"id": True, "progress": 1},
+            ):
                 await guest.say(noise)
             await guest.say({"id": request["id"], "ok": {"real": True}})
 

@@ -148,18 +148,17 @@ async def test_nothing_is_left_after_closing_and_closing_twice_is_fine(
 
 
 async def test_a_guest_that_hangs_is_removed_all_the_same(
-    backend: Backend, place: Place, connect: Connect
+    sandbox: Sandbox, backend: Backend, place: Place, connect: Connect
 ) -> None:
-    spec = place.spec()
-    sandbox = await backend.start(spec, quiet)
     guest = await connect(sandbox)
+    (found,) = await backend.find(place.owner)
     with anyio.move_on_after(1) as waited:
-        await shell(guest, "kill -STOP $PPID")
+        await shell(guest, "kill -STOP $PPID; sleep 1000")
     assert waited.cancelled_caught, "the guest still answers"
     with anyio.fail_after(4):
         await sandbox.aclose()
     assert await backend.find(place.owner) == []
-    assert marked(spec.key) == []
+    assert marked(found.key) == []
 
 
 async def test_cancelling_a_start_leaves_nothing(backend: Backend, place: Place) -> None:
@@ -176,22 +175,28 @@ async def test_a_sandbox_ends_by_itself_when_no_server_comes_back(
     sandbox = await backend.start(place.spec(lifetime=Lifetime(grace_s=0.2)), quiet)
     guest = await connect(sandbox)
     with anyio.fail_after(20):
-        if isinstance(backend, DockerBackend):
-            engine = await backend.engine()
-            async with anyio.create_task_group() as group:
-                group.start_soon(backend.call, engine.wait, sandbox.place)
-                await guest.aclose()
-        else:
-            with open(os.pidfd_open(int(sandbox.place)), closefd=True) as ended:
-                await guest.aclose()
-                await anyio.wait_readable(ended)
+        async with anyio.create_task_group() as group:
+            group.start_soon(_ended, backend, sandbox.place)
+            await guest.aclose()
     assert await backend.find(place.owner) == []
     await sandbox.aclose()
 
 
-async def test_an_image_that_is_not_to_be_had_is_refused_and_nothing_is_left(backend: Backend, place: Place) -> None:
+async def test_an_image_that_is_not_to_be_had_is_refused_and_nothing_is_left(
+    backend: Backend, place: Place
+) -> None:
     with pytest.raises(BackendUnavailable) as refused:
         await backend.start(place.spec(image="pdbox.invalid/nobody/nothing:0"), quiet)
     assert refused.value.message
     assert await place.leftovers() == []
 
+
+async def _ended(backend: Backend, place: str) -> None:
+    if isinstance(backend, DockerBackend):
+        await backend.call((await backend.engine()).wait, place)
+        return
+    descriptor = os.pidfd_open(int(place))
+    try:
+        await anyio.wait_readable(descriptor)
+    finally:
+        os.close(descriptor)

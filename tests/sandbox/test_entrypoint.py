@@ -45,7 +45,9 @@ def test_an_option_is_not_a_test_id(test: str) -> None:
         (["a.py"], "", "", "[tool:pytest]\n"),
     ],
 )
-def test_a_repository_that_looks_like_pytest_gets_pytest(files: list[str], pyproject: str, tox: str, setup_cfg: str) -> None:
+def test_a_repository_that_looks_like_pytest_gets_pytest(
+    files: list[str], pyproject: str, tox: str, setup_cfg: str
+) -> None:
     assert default_entrypoint(files, pyproject, tox, setup_cfg) == "python -m pytest -q"
 
 

@@ -103,7 +103,9 @@ class Table:
                         point.ignore -= 1
                         continue
                     return point, True
-            except BaseException as exc:  # the condition is code of the user: as in bdb, when it fails we stop
+            except (
+                BaseException
+            ) as exc:  # the condition is code of the user: as in bdb, when it fails we stop
                 self.failed = "the condition of breakpoint %d raised %s: %s" % (
                     point.number,
                     type(exc).__name__,
@@ -111,6 +113,31 @@ class Table:
                 )
                 return point, False
         return None, None
+
+    def test(self, points):
+        """(breakpoint, compiled condition) when all that decides is one condition, else None."""
+        if len(points) != 1 or not points[0].cond or points[0].temporary:
+            return None
+        try:
+            return points[0], self.condition(points[0].cond), points[0].cond
+        except SyntaxError:
+            return None  # `effective` tells
+
+    @staticmethod
+    def holds(test, frame):
+        """False, counted as a hit, when the condition of `test` does not hold; else `effective` is to decide.
+
+        The short way for a condition in a hot loop.
+        """
+        point, code, text = test
+        if point.enabled and not point.ignore and point.cond is text:
+            try:
+                if not eval(code, frame.f_globals, frame.f_locals):
+                    point.hits += 1
+                    return False
+            except BaseException:  # code of the user; `effective` evaluates it again, and says what is wrong
+                pass
+        return True
 
     failed = None  # a notice: why a breakpoint stopped whose condition could not be evaluated
 
@@ -128,7 +155,12 @@ class Table:
         bdb.Breakpoint.next = 1
         bdb.Breakpoint.bplist = {}
         bdb.Breakpoint.bpbynumber = [None]
-        for table in (debugger.breaks, debugger.commands, debugger.commands_doprompt, debugger.commands_silent):
+        for table in (
+            debugger.breaks,
+            debugger.commands,
+            debugger.commands_doprompt,
+            debugger.commands_silent,
+        ):
             table.clear()
         for data in sorted(wanted, key=lambda data: data["id"]):
             self._restore_one(debugger, data)
@@ -147,7 +179,11 @@ class Table:
         if data["line"] not in debugger.breaks[path]:
             debugger.breaks[path].append(data["line"])
         point = bdb.Breakpoint(
-            path, data["line"], bool(data.get("temporary")), data.get("condition") or None, data.get("function") or None
+            path,
+            data["line"],
+            bool(data.get("temporary")),
+            data.get("condition") or None,
+            data.get("function") or None,
         )
         point.enabled = data.get("enabled", True)
         point.ignore = data.get("ignore", 0)

@@ -55,9 +55,18 @@ class Debugger(pdb.Pdb):
         self.stepping = False
         self.guard = None  # just my code: the step began in the repository
         self.nested = False  # in `debug`: pdb's own tracing is at work
-        self.handled = None  # (frame, instruction) of a stop that the trace function made, and monitoring sees next
+        self.handled = (
+            None  # (frame, instruction) of a stop that the trace function made, and monitoring sees next
+        )
         if shared is not None:
-            for name in ("breaks", "commands", "commands_doprompt", "commands_silent", "aliases", "displaying"):
+            for name in (
+                "breaks",
+                "commands",
+                "commands_doprompt",
+                "commands_silent",
+                "aliases",
+                "displaying",
+            ):
                 setattr(self, name, getattr(shared, name))
 
     # -- where to stop
@@ -205,7 +214,9 @@ class Debugger(pdb.Pdb):
     def onecmd(self, line):
         try:
             return pdb.Pdb.onecmd(self, line)
-        except Exception as exc:  # a bug of this Python's pdb (3.13.0 has some) must not end up in the program
+        except (
+            Exception
+        ) as exc:  # a bug of this Python's pdb (3.13.0 has some) must not end up in the program
             self.error("%s: %s" % (type(exc).__name__, exc))
             return False
         finally:
@@ -218,7 +229,9 @@ class Debugger(pdb.Pdb):
     def _write_back(self):
         """Before 3.13 `f_locals` is a copy that the next look at the frame refreshes: what was assigned would be lost."""
         frame = self.curframe
-        if _LOCALS_ARE_COPIES and frame is not None and frame.f_code.co_flags & 0x2:  # CO_NEWLOCALS: a function
+        if (
+            _LOCALS_ARE_COPIES and frame is not None and frame.f_code.co_flags & 0x2
+        ):  # CO_NEWLOCALS: a function
             import ctypes
 
             ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
@@ -283,7 +296,11 @@ class Debugger(pdb.Pdb):
         """`file:function[, condition]` becomes a name that `lineinfo` takes."""
         place, comma, condition = arg.partition(",")
         path, colon, name = place.rpartition(":")
-        if not colon or not name.strip().replace(".", "").replace("_", "a").isalnum() or name.strip()[:1].isdigit():
+        if (
+            not colon
+            or not name.strip().replace(".", "").replace("_", "a").isalnum()
+            or name.strip()[:1].isdigit()
+        ):
             return arg
         self._named = (path.strip(), name.strip())
         return _BY_NAME + comma + condition
@@ -331,13 +348,19 @@ class Debugger(pdb.Pdb):
         known = locations.code_lines(path) if not funcname and os.path.isfile(path) else None
         if known is not None and lineno not in known:
             name = self.session.relative(path)
-            return "Line %d of %s has no code: it would never be hit.%s" % (lineno, name, self._near(path, lineno))
+            return "Line %d of %s has no code: it would never be hit.%s" % (
+                lineno,
+                name,
+                self._near(path, lineno),
+            )
         return pdb.Pdb.set_break(self, filename, lineno, temporary, cond, funcname, **options)
 
     def _suggest(self, filename, lineno):
         near = self._near(self.canonic(filename), lineno)
         if near:
-            self.session.notice("Line %d of %s has no code.%s" % (lineno, self.session.relative(filename), near))
+            self.session.notice(
+                "Line %d of %s has no code.%s" % (lineno, self.session.relative(filename), near)
+            )
 
     def _near(self, path, lineno):
         lines = locations.nearest(path, lineno)
@@ -357,4 +380,3 @@ class Debugger(pdb.Pdb):
 
 
 _BY_NAME = "__pdbox_named__"
-

@@ -1,13 +1,13 @@
 """How the program is made to stop. One interface, three ways to do it.
 
-    start()               before the program runs
-    rearm()               the places to stop at have changed
-    resume(debugger, frame)   a stop is over: free, or stepping as `debugger` has it set
-    pause(debugger)       a stop begins outside of a trace event: no events in this thread
-    traces(code)          does a call of this code need a local trace function for its breakpoints?
-    breakpoints_only(frame)   ... and that function
-    stop()                the main program is over: its main thread runs free
-    abandon()             in a forked child: leave nothing armed
+start()               before the program runs
+rearm()               the places to stop at have changed
+resume(debugger, frame)   a stop is over: free, or stepping as `debugger` has it set
+pause(debugger)       a stop begins outside of a trace event: no events in this thread
+traces(code)          does a call of this code need a local trace function for its breakpoints?
+breakpoints_only(frame)   ... and that function
+stop()                the main program is over: its main thread runs free
+abandon()             in a forked child: leave nothing armed
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def choose(name, session):
         engine = MonitoringEngine(session)
         if engine.works():
             return engine
-        session.notice("sys.monitoring does not work as it should here; sys.settrace is used, which is slower.")
+        session.notice(
+            "sys.monitoring does not work as it should here; sys.settrace is used, which is slower."
+        )
     if name == "stock":
         return StockEngine(session)
     return SettraceEngine(session)
@@ -43,11 +45,16 @@ class SettraceEngine:
 
     def _make(self):
         wanted, local = self._session.table.wanted, self.breakpoints_only
-        self._closures = {}
+        # The table holds the code objects it was asked about, so that their ids stay theirs.
+        closures = self._closures = {}
 
         def tracer(frame, event, arg):
-            if wanted[frame.f_code.co_filename] is not None:
-                return local(frame)
+            code = frame.f_code
+            if wanted[code.co_filename] is not None:
+                try:
+                    return closures[id(code)]
+                except KeyError:
+                    return local(frame)
 
         self._tracer = tracer
 
@@ -68,19 +75,19 @@ class SettraceEngine:
     def breakpoints_only(self, frame):
         code = frame.f_code
         lines = self._session.table.lines(code)
-        if not lines:
-            return None
-        known = self._closures.get(id(code))
-        if known is None:
-            known = self._closures[id(code)] = self._closure(lines)
-        return known
+        if id(code) not in self._closures:
+            self._closures[id(code)] = self._closure(lines) if lines else None
+        return self._closures[id(code)]
 
     def _closure(self, lines):
-        hit = self._hit
+        hit, holds = self._hit, self._session.table.holds
+        tests = {line: self._session.table.test(points) for line, points in lines.items()}
 
         def local(frame, event, arg):
-            if event == "line" and frame.f_lineno in lines:
-                return hit(frame)
+            if event == "line":
+                line = frame.f_lineno
+                if line in tests and (tests[line] is None or holds(tests[line], frame)):
+                    return hit(frame)
             return local
 
         return local

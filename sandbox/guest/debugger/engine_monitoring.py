@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bdb
 import sys
 import threading
 
@@ -61,26 +60,16 @@ class MonitoringEngine:
 
     def _make(self):
         """The line callback, as a closure: it runs at each hit of a condition that does not hold."""
-        armed, disable, session = self._armed, self._api.DISABLE, self._session
-        numbers, getframe = bdb.Breakpoint.bpbynumber, sys._getframe
+        armed, disable, hit = self._armed, self._api.DISABLE, self._hit
+        holds, getframe = self._session.table.holds, sys._getframe
 
         def on_line(code, line):
             entry = armed.get(id(code))
             if entry is None or line not in entry[1]:
                 return disable
-            points, test = entry[1][line]
-            frame = getframe(1)
-            if test is not None and numbers[points[0].number] is points[0]:
-                # One breakpoint with a condition: the usual case in a hot loop.
-                point = points[0]
-                if point.enabled and not point.ignore:
-                    try:
-                        if not eval(test, frame.f_globals, frame.f_locals):
-                            point.hits += 1
-                            return None
-                    except BaseException:  # code of the user; `effective` asks again, and says what is wrong
-                        pass
-            self._hit(frame)
+            test = entry[1][line]
+            if test is None or holds(test, getframe(1)):
+                hit(getframe(1))
 
         self._on_line = on_line
 
@@ -103,7 +92,7 @@ class MonitoringEngine:
             return None
         if id(code) not in self._armed:
             table = self._session.table
-            self._armed[id(code)] = (code, {line: (points, _test(points, table)) for line, points in lines.items()})
+            self._armed[id(code)] = (code, {line: table.test(points) for line, points in lines.items()})
             self._api.set_local_events(self._tool, code, self._api.events.LINE)
         return lines
 
@@ -164,15 +153,6 @@ class MonitoringEngine:
             self._started = False
         if sys.gettrace() is not None and _is_ours(sys.gettrace()):
             sys.settrace(None)
-
-
-def _test(points, table):
-    if len(points) != 1 or not points[0].cond or points[0].temporary:
-        return None
-    try:
-        return table.condition(points[0].cond)
-    except SyntaxError:
-        return None
 
 
 def _is_ours(tracer):

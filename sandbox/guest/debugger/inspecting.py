@@ -38,16 +38,20 @@ def _frame(debugger, outwards):
 
 def _node(value, limit=200):
     kind = type(value)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else "%s.%s" % (kind.__module__, kind.__qualname__)
+    name = (
+        kind.__qualname__ if kind.__module__ == "builtins" else "%s.%s" % (kind.__module__, kind.__qualname__)
+    )
     return {"type": name, "repr": values.show(value, limit), "length": _length(value)}
 
 
 def _length(value):
     for kind in (dict, list, tuple, set, frozenset, str, bytes, bytearray):
-        if isinstance(value, kind):
+        if issubclass(type(value), kind):
             return kind.__len__(value)  # the subclass may count otherwise, or never come back
     try:
-        shape = value.shape if type(value).__module__.partition(".")[0] in ("numpy", "pandas", "torch") else None
+        shape = (
+            value.shape if type(value).__module__.partition(".")[0] in ("numpy", "pandas", "torch") else None
+        )
         return int(shape[0]) if shape else None
     except Exception:  # code of a library, or of something that calls itself so
         return None
@@ -70,22 +74,22 @@ def _children(value, start, count, depth):
 def _pairs(value, start, count):
     """(how many there are, [(name, value)] of the wanted page)."""
     stop = start + count
-    if isinstance(value, dict):
+    if issubclass(type(value), dict):
         page = itertools.islice(dict.items(value), start, stop)
         return dict.__len__(value), [("[%s]" % values.show(key, 100), item) for key, item in page]
     for kind in (list, tuple):
-        if isinstance(value, kind):
+        if issubclass(type(value), kind):
             page = kind.__getitem__(value, slice(start, stop))
             names = getattr(type(value), "_fields", None)
-            if isinstance(names, tuple) and isinstance(value, tuple):
+            if isinstance(names, tuple) and kind is tuple:
                 return len(names), list(zip(names[start:stop], page))
             return kind.__len__(value), [("[%d]" % (start + i), item) for i, item in enumerate(page)]
     for kind in (set, frozenset):
-        if isinstance(value, kind):
+        if issubclass(type(value), kind):
             page = itertools.islice(kind.__iter__(value), start, stop)
             return kind.__len__(value), [("{%d}" % (start + i), item) for i, item in enumerate(page)]
     if type(value).__module__ == "numpy" and type(value).__name__ == "ndarray" and value.ndim:
         page = value[start:stop]
         return int(value.shape[0]), [("[%d]" % (start + i), item) for i, item in enumerate(page)]
-    found = values.attributes(value) if not isinstance(value, type) else sorted(vars(value).items())
+    found = values.attributes(value) if not issubclass(type(value), type) else sorted(vars(value).items())
     return len(found), found[start:stop]

@@ -8,6 +8,8 @@ import sys
 import threading
 
 from .frames import ours
+
+
 def numbers():
     """(interrupt, dump): the two private signals."""
     if hasattr(signal, "SIGRTMIN"):
@@ -81,4 +83,6 @@ class Interrupts:
             raise KeyboardInterrupt
         import ctypes
 
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt)
+        )

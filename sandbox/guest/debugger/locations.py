@@ -136,7 +136,12 @@ def find_function(path, qualname):
     parts = qualname.split(".")
     for index, part in enumerate(parts):
         wanted = _FUNCTIONS if index == len(parts) - 1 else _SCOPES
-        nodes = [child for node in nodes for child in _children(node) if child.name == part and isinstance(child, wanted)]
+        nodes = [
+            child
+            for node in nodes
+            for child in _children(node)
+            if child.name == part and isinstance(child, wanted)
+        ]
     if not nodes and len(parts) == 1:
         # A method named without its class, when there is only one.
         nodes = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS) and node.name == parts[0]]

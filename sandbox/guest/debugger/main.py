@@ -6,7 +6,7 @@ import os
 import sys
 
 # All at once: a module that is imported later would be looked for where the program imports from.
-from . import arrays, engine, entries, inspecting, stdin, targets, test_hooks
+from . import arrays, engine, entries, inspecting, runner_hooks, stdin, targets
 from .channel import Channel, Closed, lift
 from .interrupt import Gate, Interrupts
 from .session import Session
@@ -34,7 +34,7 @@ def prepare(numbers, loaded):
         targets.place(target)
         unload(loaded)
         entries.install(session)
-        test_hooks.install(session)
+        runner_hooks.install(session)
         stdin.watch(session.input_wanted)
         os.register_at_fork(before=lambda: entries.forking(session), after_in_child=session.forked)
         session.main_debugger.busy = True  # until the program itself runs
@@ -93,7 +93,11 @@ def _modules_in(folder):
         return found  # not there, or a zip file
     for name in names:
         stem, dot, extension = name.partition(".")
-        if extension == "py" or extension.endswith("so") or os.path.isfile(os.path.join(folder, name, "__init__.py")):
+        if (
+            extension == "py"
+            or extension.endswith("so")
+            or os.path.isfile(os.path.join(folder, name, "__init__.py"))
+        ):
             found.add(stem)
     return found
 

@@ -15,7 +15,8 @@ class Project:
         self._root = workdir + os.sep
         self._known = {}
         self._prefixes = tuple(
-            {os.path.realpath(prefix) + os.sep for prefix in (sys.prefix, sys.base_prefix)} - {self._root, os.sep}
+            {os.path.realpath(prefix) + os.sep for prefix in (sys.prefix, sys.base_prefix)}
+            - {self._root, os.sep}
         )
 
     def contains(self, frame):

@@ -30,7 +30,7 @@ def hook(session, module):
 def _marks():
     import pytest
 
-    return getattr(pytest, "hookimpl")
+    return pytest.hookimpl
 
 
 def _arguments(session, args):

@@ -76,7 +76,11 @@ class Report:
         return None
 
     def _frame(self, frame, line):
-        return {"path": self._session.relative(_file(frame)), "line": line or 0, "function": frame.f_code.co_name}
+        return {
+            "path": self._session.relative(_file(frame)),
+            "line": line or 0,
+            "function": frame.f_code.co_name,
+        }
 
     def _source(self, frame, line):
         name = frame.f_code.co_filename

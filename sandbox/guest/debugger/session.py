@@ -118,7 +118,12 @@ class Session:
         debugger.stepping = not debugger.free
         debugger.guard = self._guard(frame) if debugger.stepping else None
         if prompted:
-            self.channel.send({"event": "resumed"})
+            event = {"event": "resumed"}
+            # Now, and not at the next prompt: the program may die before it.
+            table = self.table.changes(self.main_debugger)
+            if table is not None:
+                event["breakpoints"] = table
+            self.channel.send(event)
         self.turn.leave(debugger.stepping)
         self.engine.resume(debugger, frame)
 
@@ -165,7 +170,9 @@ class Session:
         debugger = self.debugger()
         debugger.raised = exc
         with_chain = sys.version_info >= (3, 13) and traceback is exc.__traceback__
-        self.outside(debugger, None, why, lambda: debugger.interaction(None, exc if with_chain else traceback))
+        self.outside(
+            debugger, None, why, lambda: debugger.interaction(None, exc if with_chain else traceback)
+        )
 
     def _telling(self, exc):
         """The exception itself, or the first one behind it that came from the repository when it did not."""
@@ -216,7 +223,11 @@ class Session:
         text, omitted, prompt = self.reply.take()
         event = {"event": "prompt", "id": self._request, "text": text, "omitted": omitted, "prompt": prompt}
         event["not_run"], self._not_run = self._not_run, []
-        event.update(self.report.at_prompt(debugger))
+        try:
+            event.update(self.report.at_prompt(debugger))
+        except BaseException as exc:  # objects of the program that are hard to look at must not end it
+            event.setdefault("stopped", True)
+            self.notice("This stop could not be described: %s" % type(exc).__name__)
         table = self.table.changes(self.main_debugger)
         if table is not None:
             event["breakpoints"] = table
@@ -277,7 +288,9 @@ class Session:
             try:
                 pair[which](self.debugger())
             except BaseException as exc:  # hooks of plug-ins of the program
-                self.notice("A plug-in failed at this stop: %s: %s" % (type(exc).__name__, values.text_of(exc)))
+                self.notice(
+                    "A plug-in failed at this stop: %s: %s" % (type(exc).__name__, values.text_of(exc))
+                )
 
     def breakpoints_changed(self):
         """Tell the engine when the places to stop at are others than before."""
@@ -293,7 +306,13 @@ class Session:
         text, _, _ = self.reply.take(prompt=False)
         self._drop_lines()
         raised = report.exception(exc) if exc is not None else None
-        event = {"event": "end", "exit_code": exit_code, "exception": raised, "reply_text": text, "id": self._request}
+        event = {
+            "event": "end",
+            "exit_code": exit_code,
+            "exception": raised,
+            "reply_text": text,
+            "id": self._request,
+        }
         event["not_run"], self._not_run = self._not_run, []
         event["notices"], self.hold_notices = self.hold_notices, []
         table = self.table.changes(self.main_debugger)

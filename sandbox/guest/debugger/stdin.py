@@ -44,6 +44,8 @@ def watch(announce):
     raw = _Watched(0, "rb", closefd=False)
     raw._announce = announce
     raw.name = "<stdin>"
-    new = io.TextIOWrapper(io.BufferedReader(raw), old.encoding, old.errors, line_buffering=old.line_buffering)
+    new = io.TextIOWrapper(
+        io.BufferedReader(raw), old.encoding, old.errors, line_buffering=old.line_buffering
+    )
     new.mode = "r"
     sys.stdin = sys.__stdin__ = new

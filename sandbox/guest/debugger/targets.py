@@ -52,7 +52,10 @@ def _script(path, scope):
         message = "can't open file %r: [Errno %s] %s" % (name, exc.errno, exc.strerror)
         raise NotStarted("%s: %s" % (sys.executable, message)) from None
     loader = _loader("SourceFileLoader")("__main__", name)
-    _fill(scope, {"__file__": name, "__loader__": loader, "__spec__": None, "__package__": None, "__cached__": None})
+    _fill(
+        scope,
+        {"__file__": name, "__loader__": loader, "__spec__": None, "__package__": None, "__cached__": None},
+    )
     return compile(source, name, "exec", dont_inherit=True)
 
 

@@ -16,6 +16,7 @@ _NAMES = 64
 _CHILDREN = 20
 _REPR_S = 0.05
 
+
 def text_of(exc):
     """str() of an exception, whatever its class does."""
     try:
@@ -46,8 +47,11 @@ def _show(value, depth, limit):
         return _sequence(value, kind, depth, limit)
     if kind is dict:
         return _mapping(value, depth, limit)
-    if isinstance(value, type):
-        return "<class %s.%s>" % (type.__getattribute__(value, "__module__"), type.__dict__["__qualname__"].__get__(value))
+    if issubclass(kind, type):
+        return "<class %s.%s>" % (
+            type.__getattribute__(value, "__module__"),
+            type.__dict__["__qualname__"].__get__(value),
+        )
     return _instance(value, kind, depth, limit)
 
 
@@ -93,7 +97,9 @@ def _mapping(value, depth, limit):
     for key in list(value)[:_ITEMS] if size < 10000 else _first(value):
         if room <= 0:
             break
-        parts.append("%s: %s" % (_show(key, depth - 1, 80), _show(dict.get(value, key), depth - 1, min(room, 200))))
+        parts.append(
+            "%s: %s" % (_show(key, depth - 1, 80), _show(dict.get(value, key), depth - 1, min(room, 200)))
+        )
         room -= len(parts[-1]) + 2
     if len(parts) < size:
         parts.append("… %d items" % size)
@@ -195,14 +201,23 @@ class Memory:
         now, found = {}, []
         deadline = time.perf_counter() + 0.3
         for name, value in _locals(frame):
-            mark = _fingerprint(value)
+            try:
+                mark = _fingerprint(value)
+            except BaseException:  # an object made to be hard to look at
+                mark = (type(value).__name__, id(value))
             old = before.get(name)
             if old is not None and old[0] == mark:
                 now[name] = old
                 continue
             text = show(value) if time.perf_counter() < deadline else "<%s>" % type(value).__name__
             now[name] = (mark, text)
-            kind = "new" if old is None else "mutated" if old[0][:2] == mark[:2] and _mutable(value) else "changed"
+            kind = (
+                "new"
+                if old is None
+                else "mutated"
+                if old[0][:2] == mark[:2] and _mutable(value)
+                else "changed"
+            )
             found.append({"name": name, "kind": kind, "value": text, "old": old[1] if old else None})
         for name in before:
             if name not in now:
@@ -236,7 +251,13 @@ def _locals(frame):
             value = scope[name]
         except KeyError:
             continue
-        if of_module and type(value).__name__ in ("module", "function", "type", "builtin_function_or_method", "ABCMeta"):
+        if of_module and type(value).__name__ in (
+            "module",
+            "function",
+            "type",
+            "builtin_function_or_method",
+            "ABCMeta",
+        ):
             continue
         found.append((name, value))
     return found[: 4 * _NAMES]
@@ -251,8 +272,14 @@ def _fingerprint(value, depth=2):
     if depth and kind in (list, tuple, set, frozenset):
         return kind.__name__, id(value), len(value), _some(value, depth)
     if depth and kind is dict:
-        return kind.__name__, id(value), len(value), _some(list(value)[:_CHILDREN], depth), _some(_values(value), depth)
-    if depth and not isinstance(value, type):
+        return (
+            kind.__name__,
+            id(value),
+            len(value),
+            _some(list(value)[:_CHILDREN], depth),
+            _some(_values(value), depth),
+        )
+    if depth and not issubclass(kind, type):  # isinstance would ask `__class__`
         try:
             own = object.__getattribute__(value, "__dict__")
         except Exception:  # no dict, or a class that hides it

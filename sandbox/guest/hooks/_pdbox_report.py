@@ -76,7 +76,9 @@ reporter = Reporter()
 
 def encoded(fields):
     """A flat dict as JSON."""
-    return ("{%s}" % ", ".join('"%s": %s' % (name, _value(value)) for name, value in fields.items())).encode("ascii")
+    return ("{%s}" % ", ".join('"%s": %s' % (name, _value(value)) for name, value in fields.items())).encode(
+        "ascii"
+    )
 
 
 def _value(value):
@@ -136,7 +138,7 @@ class Merged(object):
 def cut(text):
     """The first lines of a message."""
     text = str(text).strip()
-    return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + u"\u2026"
+    return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "\u2026"
 
 
 # Which modules are watched for, and what is done once they have been loaded.
@@ -332,8 +334,12 @@ def watch_unittest(module):
     _before(kind, "addSuccess", lambda result, test: report.on_outcome(result, test, "passed"))
     _before(kind, "addFailure", lambda result, test, err: report.on_outcome(result, test, "failed", err))
     _before(kind, "addError", lambda result, test, err: report.on_outcome(result, test, "error", err))
-    _before(kind, "addSkip", lambda result, test, reason: report.on_outcome(result, test, "skipped", None, reason))
-    _before(kind, "addExpectedFailure", lambda result, test, err: report.on_outcome(result, test, "xfailed", err))
+    _before(
+        kind, "addSkip", lambda result, test, reason: report.on_outcome(result, test, "skipped", None, reason)
+    )
+    _before(
+        kind, "addExpectedFailure", lambda result, test, err: report.on_outcome(result, test, "xfailed", err)
+    )
     _before(kind, "addUnexpectedSuccess", lambda result, test: report.on_outcome(result, test, "xpassed"))
     _before(kind, "addSubTest", _on_subtest)
     if hasattr(kind, "addDuration"):
@@ -374,5 +380,10 @@ def watch_unittest_runner(module):
         finally:
             unittest_report.on_run_end()
 
-    run.__doc__, run.__wrapped__, run.__qualname__, run.__module__ = method.__doc__, method, method.__qualname__, method.__module__
+    run.__doc__, run.__wrapped__, run.__qualname__, run.__module__ = (
+        method.__doc__,
+        method,
+        method.__qualname__,
+        method.__module__,
+    )
     runner.run = run

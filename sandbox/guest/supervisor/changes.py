@@ -98,7 +98,11 @@ def _kind(old, entry, now_ns: int):
     try:
         if is_same(old, entry.full, entry.info, now_ns):
             return None
-        if stat.S_ISREG(entry.info.st_mode) and old.mode != 0o120000 and git_mode(entry.info.st_mode) != old.mode:
+        if (
+            stat.S_ISREG(entry.info.st_mode)
+            and old.mode != 0o120000
+            and git_mode(entry.info.st_mode) != old.mode
+        ):
             return "mode" if _same_content(old, entry, now_ns) else "modified"
     except FileNotFoundError:
         return "deleted"
@@ -163,7 +167,9 @@ def _version(change: _Change):
 def protect(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     """{rules} -> {"files": n}: remember the read-only files as they are, and which files tools may not reach by a link."""
     workspace, rules = workspace_of(call.state), RuleSet(args.get("rules"))
-    everything = RuleSet({"read_only": (args.get("rules") or {}).get("read_only")})  # hidden files are protected as well
+    everything = RuleSet(
+        {"read_only": (args.get("rules") or {}).get("read_only")}
+    )  # hidden files are protected as well
     snapshot = _snapshot(workspace, everything, lambda entry: entry.read_only)
     with workspace.lock:
         old, workspace.protected, workspace.rules = workspace.protected, snapshot, rules

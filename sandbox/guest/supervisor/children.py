@@ -146,7 +146,7 @@ class Children:
                 start_new_session=True,
             )
         except (OSError, ValueError) as exc:
-            raise _cannot_start(argv, cwd, env, exc)
+            raise _cannot_start(argv, cwd, env, exc) from exc
         # The reaper has its status; without this, a later Popen would look for it and might take another child's.
         process.returncode = 0
         return process.pid
@@ -169,20 +169,20 @@ class Children:
         return True
 
     def _none_left(self) -> bool:
+        lost: list = []
         with self._changed:
             try:
                 pid, status = _next_ended(os.WNOHANG)
             except ChildProcessError:
                 lost, self._alive = list(self._alive.values()), {}
                 self._changed.notify_all()
-            else:
-                lost = None  # one was started meanwhile
-        if lost is None:
-            self._dispatch(pid, status)
-            return True
+                pid, status = -1, None
         for child in lost:  # their status is gone; nobody may wait for them for ever
             child._finish((None, None))
-        return False
+        if pid == -1:
+            return False
+        self._dispatch(pid, status)  # one was started meanwhile
+        return True
 
     def _dispatch(self, pid: int, status: int | None) -> None:
         with self._changed:

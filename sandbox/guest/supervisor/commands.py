@@ -57,7 +57,13 @@ def environment(own, cwd: str) -> dict:
     env = {name: value for name, value in os.environ.items() if not name.startswith("PDBOX_")}
     env["PWD"] = cwd
     for name, value in (own or {}).items():
-        if not isinstance(name, str) or not isinstance(value, str) or not name or "=" in name or "\0" in name + value:
+        if (
+            not isinstance(name, str)
+            or not isinstance(value, str)
+            or not name
+            or "=" in name
+            or "\0" in name + value
+        ):
             raise GuestError("invalid", "%r=%r is no environment variable." % (name, value))
         env[name] = value
     return env
@@ -114,7 +120,10 @@ class Run:
             wake.close()
         self.duration_s = time.monotonic() - started
         if self.call.cancelled.is_set():
-            raise GuestError("cancelled", "The command was cancelled after %.1f s, and its processes were ended." % self.duration_s)
+            raise GuestError(
+                "cancelled",
+                "The command was cancelled after %.1f s, and its processes were ended." % self.duration_s,
+            )
 
     def answer(self) -> dict:
         """What is said about it."""

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import threading
 
 from ..frames import BrokenFrame, FrameSocket
@@ -131,8 +132,11 @@ class Debuggee:
                 if frame is None:
                     break
                 self._listener.on_event(self, frame[0])
-        except (BrokenFrame, OSError):
-            pass  # the program may close or forge what it likes; then it runs without its debugger
+        except OSError:
+            pass  # killed, or closed by the program
+        except (BrokenFrame, TypeError, ValueError, KeyError, AttributeError) as exc:
+            # The program may forge what it likes; then it runs without its debugger.
+            print("the debugger sent what it must not send: %r" % exc, file=sys.stderr)
         if self.child.wait(1.0) is None:
             self._listener.on_event(self, {"event": "lost"})
         self.child.ended.wait()

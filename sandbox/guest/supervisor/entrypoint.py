@@ -50,6 +50,8 @@ class Launch:
         self.target = target
         self.env = env
         self.cwd = cwd
+        self.asked_env: dict = {}
+        """What the caller gave beside the text."""
 
 
 def parse(text: str, workdir: str, env: dict) -> Launch:
@@ -120,7 +122,7 @@ def _words(rest: str, text: str) -> list:
             "invalid",
             "The entry point `%s` has a quoting error: %s." % (text.strip(), exc),
             "Close the quote.",
-        )
+        ) from exc
     words = [word for word in words if word != "2>&1"]  # both come in order anyway
     bare = set(shlex.split(rest, posix=False)) if "'" in rest or '"' in rest else set(words)
     for word in words:

@@ -19,6 +19,8 @@ _ZIP = b"PK\x03\x04"
 _COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")
 _TIMEOUT_S = 300.0
 _CHUNK = 1 << 20
+_END = 1024
+"""Bytes of zeros at the end of a tar archive."""
 
 
 class Extraction:
@@ -75,9 +77,16 @@ class Extraction:
         root = self._workspace.root
         new = set(os.listdir(root)) - self._before
         top = os.path.join(root, next(iter(new))) if len(new) == 1 else ""
-        if not top or os.path.islink(top) or not os.path.isdir(top) or self._before.intersection(os.listdir(top)):
+        if (
+            not top
+            or os.path.islink(top)
+            or not os.path.isdir(top)
+            or self._before.intersection(os.listdir(top))
+        ):
             return
-        aside = os.path.join(root, ".unwrapped-" + os.urandom(6).hex())  # the folder may hold one of its own name
+        aside = os.path.join(
+            root, ".unwrapped-" + os.urandom(6).hex()
+        )  # the folder may hold one of its own name
         os.rename(top, aside)
         for name in os.listdir(aside):
             os.rename(os.path.join(aside, name), os.path.join(root, name))
@@ -104,10 +113,17 @@ def _contains(path: str, text: bytes) -> bool:
         return False
 
 
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
 class _TarProgram:
     """`tar -x`, fed through a pipe."""
 
     def __init__(self, root: str, children) -> None:
+        self._last = b""
         self._errors = tempfile.TemporaryFile()
         self._names = tempfile.TemporaryFile()
         read_fd, self._fd = os.pipe()
@@ -115,7 +131,9 @@ class _TarProgram:
         argv = ["tar", "-x", "-v", "-p", "--no-same-owner", "-f", "-", "-C", root]
         env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
         try:
-            self._child = children.spawn(argv, root, env, read_fd, self._names.fileno(), self._errors.fileno())
+            self._child = children.spawn(
+                argv, root, env, read_fd, self._names.fileno(), self._errors.fileno()
+            )
         except GuestError:
             os.close(self._fd)
             self._fd = -1
@@ -124,9 +142,8 @@ class _TarProgram:
             os.close(read_fd)
 
     def feed(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._fd, view) :]
+        self._last = (self._last + data[-_END:])[-_END:]
+        _write_all(self._fd, data)
 
     def finish(self) -> int:
         self._hang_up()
@@ -136,7 +153,12 @@ class _TarProgram:
         if status != (0, None):
             self._errors.seek(0)
             text = self._errors.read(4000).decode("utf-8", "backslashreplace").strip()
-            raise GuestError("invalid", "The archive could not be extracted: %s" % (text or "tar ended with %s" % (status,)))
+            raise GuestError(
+                "invalid",
+                "The archive could not be extracted: %s" % (text or "tar ended with %s" % (status,)),
+            )
+        if self._last.strip(b"\0"):  # GNU tar takes what is cut off between two files for a whole archive
+            raise GuestError("invalid", "The archive could not be extracted: it is cut off.")
         self._names.seek(0)
         return sum(1 for name in self._names if not name.endswith(b"/\n"))
 
@@ -159,11 +181,13 @@ class _TarModule:
         self._writer = _Writer(workspace)
         self._error = None
         read_fd, self._fd = os.pipe()
-        self._thread = threading.Thread(target=self._run, args=(os.fdopen(read_fd, "rb"),), name="tar", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, args=(os.fdopen(read_fd, "rb"),), name="tar", daemon=True
+        )
         self._thread.start()
 
-    feed = _TarProgram.feed
-    _hang_up = _TarProgram._hang_up
+    def feed(self, data: bytes) -> None:
+        _write_all(self._fd, data)
 
     def finish(self) -> int:
         self._hang_up()
@@ -175,6 +199,11 @@ class _TarModule:
     def close(self) -> None:
         self._hang_up()
 
+    def _hang_up(self) -> None:
+        if self._fd != -1:
+            os.close(self._fd)
+            self._fd = -1
+
     def _run(self, source) -> None:
         import tarfile
         import zlib
@@ -183,16 +212,23 @@ class _TarModule:
         broken = (tarfile.TarError, EOFError, zlib.error, ValueError, *_lzma_error())
         with source:
             try:
-                with tarfile.open(fileobj=source, mode="r|*") as archive:
+                ends: list = []
+                with tarfile.open(
+                    fileobj=source, mode="r|*", tarinfo=_member_class(tarfile, ends)
+                ) as archive:
                     for member in archive:
                         self._member(archive, member)
                     self._writer.finish()
+                if not ends:
+                    self._error = GuestError("invalid", "The archive could not be extracted: it is cut off.")
             except GuestError as exc:
                 self._error = exc
             except broken as exc:
                 self._error = GuestError("invalid", "The archive could not be extracted: %s." % exc)
             except OSError as exc:
-                self._error = GuestError("invalid", "The archive could not be extracted: %s." % (exc.strerror or exc))
+                self._error = GuestError(
+                    "invalid", "The archive could not be extracted: %s." % (exc.strerror or exc)
+                )
 
     def _member(self, archive, member) -> None:
         if member.isdir():
@@ -202,7 +238,24 @@ class _TarModule:
         elif member.islnk():
             self._writer.hard_link(member.name, member.linkname)
         elif member.isreg():
-            self._writer.file(member.name, archive.extractfile(member), member.mode, member.mtime)
+            size = self._writer.file(member.name, archive.extractfile(member), member.mode, member.mtime)
+            if size != member.size:
+                raise EOFError("it is cut off in %s" % shown(member.name))
+
+
+def _member_class(tarfile, ends: list):
+    """A TarInfo that notes in `ends` that the mark of the end has come: `tarfile` takes an archive that is cut off for a whole one."""
+
+    class Member(tarfile.TarInfo):
+        @classmethod
+        def fromtarfile(cls, archive):
+            try:
+                return super().fromtarfile(archive)
+            except tarfile.EOFHeaderError:
+                ends.append(True)
+                raise
+
+    return Member
 
 
 class _Zip:
@@ -216,7 +269,7 @@ class _Zip:
         try:
             self._file.write(data)
         except OSError as exc:
-            raise GuestError("invalid", "The archive does not fit: %s." % exc.strerror)
+            raise GuestError("invalid", "The archive does not fit: %s." % exc.strerror) from exc
 
     def finish(self) -> int:
         import time
@@ -229,8 +282,16 @@ class _Zip:
                     mtime = time.mktime(info.date_time + (0, 0, -1))
                     self._member(archive, info, info.external_attr >> 16, mtime)
             self._writer.finish()
-        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, OSError) as exc:
-            raise GuestError("invalid", "The archive could not be extracted: %s." % exc)
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            ValueError,
+            NotImplementedError,
+            RuntimeError,
+            OSError,
+        ) as exc:
+            raise GuestError("invalid", "The archive could not be extracted: %s." % exc) from exc
         return self._writer.files
 
     def close(self) -> None:
@@ -261,16 +322,18 @@ class _Writer:
             os.makedirs(place)
         self._folders.append((place, mode, mtime))
 
-    def file(self, name: str, content, mode: int, mtime: float) -> None:
-        """Make a file of what can be read from `content`."""
+    def file(self, name: str, content, mode: int, mtime: float) -> int:
+        """Make a file of what can be read from `content`; gives its size."""
         place = self._cleared(name)
         fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "wb") as file:
             shutil.copyfileobj(content, file, _CHUNK)
+            size = file.tell()
             file.flush()
             os.fchmod(fd, mode & 0o777)
             os.utime(fd, (mtime, mtime))
         self.files += 1
+        return size
 
     def link(self, name: str, target: str) -> None:
         """Make a symbolic link; where it leads is not looked at, only never written through."""
@@ -295,7 +358,9 @@ class _Writer:
         place = os.path.join(self._workspace.root, *parts)
         folder = os.path.dirname(place) if parts else place
         if not self._workspace.holds(os.path.realpath(folder)):
-            raise GuestError("invalid", "The archive writes through a link that leads outside: %s." % shown(name))
+            raise GuestError(
+                "invalid", "The archive writes through a link that leads outside: %s." % shown(name)
+            )
         return place
 
     def _cleared(self, name: str) -> str:

@@ -128,7 +128,9 @@ def _expected(real: str, path: str, digest):
         if digest is None:
             raise GuestError("conflict", "%s exists by now." % shown(path), "View it and try again.")
         if digest_of(file.read()) != digest:
-            raise GuestError("conflict", "%s has changed since it was read." % shown(path), "View it and try again.")
+            raise GuestError(
+                "conflict", "%s has changed since it was read." % shown(path), "View it and try again."
+            )
         return os.fstat(fd)
 
 
@@ -195,7 +197,9 @@ def extract(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
         workspace.extraction = extraction.Extraction(workspace, call.state.children, bool(args.get("unwrap")))
         return {}, b""
     if step not in ("more", "end") or workspace.extraction is None:
-        raise GuestError("conflict", "No archive is being extracted.", "`begin` comes first, then `more`, then `end`.")
+        raise GuestError(
+            "conflict", "No archive is being extracted.", "`begin` comes first, then `more`, then `end`."
+        )
     if step == "more":
         workspace.extraction.feed(payload)
         return {}, b""

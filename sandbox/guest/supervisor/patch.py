@@ -16,7 +16,17 @@ _BINARY_SIGN = 8000
 _MAX_PRODUCT = 250_000
 """Lines times lines up to which difflib compares two stretches; it is quadratic at worst."""
 _LINK = 0o120000
-_ESCAPES = {7: b"\\a", 8: b"\\b", 9: b"\\t", 10: b"\\n", 11: b"\\v", 12: b"\\f", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
+_ESCAPES = {
+    7: b"\\a",
+    8: b"\\b",
+    9: b"\\t",
+    10: b"\\n",
+    11: b"\\v",
+    12: b"\\f",
+    13: b"\\r",
+    34: b'\\"',
+    92: b"\\\\",
+}
 
 
 def of_file(path: bytes, old, new) -> tuple[bytes, int, int]:
@@ -138,7 +148,10 @@ def _span(start: int, stop: int) -> bytes:
 
 
 def _marked(sign: bytes, lines: list) -> list[bytes]:
-    return [sign + line if line.endswith(b"\n") else sign + line + b"\n\\ No newline at end of file\n" for line in lines]
+    return [
+        sign + line if line.endswith(b"\n") else sign + line + b"\n\\ No newline at end of file\n"
+        for line in lines
+    ]
 
 
 def changed_regions(left: list, right: list) -> list[tuple[int, int, int, int]]:

@@ -9,7 +9,6 @@ One command at a time (`_turn`); waiting, interrupting and input go past it. Wha
 from __future__ import annotations
 
 import os
-import threading
 import time
 
 from . import lines as pdb_lines
@@ -17,6 +16,7 @@ from .debuggee import Debuggee
 from .entrypoint import FORMS, parse
 from .errors import GuestError
 from .interpreter import check_version
+from .reports import Reports
 from .stop import Place, stop_of
 
 EVALUATION_GRACE_S = 2.0
@@ -26,39 +26,17 @@ PYTEST_USAGE_ERROR = 4
 _WAIT = "`wait` waits for it, `wait` with interrupt=true stops it where it is."
 
 
-class Program:
+class Program(Reports):
     """The debuggee of a session, through all its runs."""
 
     def __init__(self, state) -> None:
-        self._state = state
-        self._changed = threading.Condition()
+        super().__init__(state)
         self._turn_taken = False
         self._numbers = 0
         self._entrypoint: str | None = None
         self._env: dict = {}
         self._path: list = []
         self._just_my_code = True
-        self._debuggee: Debuggee | None = None
-        self._good = (
-            None  # the last launch that came to a prompt: what a command without an entry point starts
-        )
-        self._starting = False
-        self._entry = 0
-        self._place = Place()
-        self._prompts: list = []
-        self._replies: dict = {}
-        self._notices: list = []
-        self._table_changed = False
-        self._resumed = False
-        self._ended: dict | None = None
-        self._ended_at = 0.0
-        self._restart: dict | None = None
-        self._quit = False
-        self._gone = True
-        self._looked: tuple = ()
-        self.state = "not_started"
-        self.stop = 0
-        self.run = 0
 
     # What operations call.
 
@@ -70,12 +48,6 @@ class Program:
             self._env = dict(env)
             self._just_my_code = just_my_code
             self._path = list(path)
-
-    def status(self) -> dict:
-        """State, stop, run and frame, at once."""
-        with self._changed:
-            frame = self._place.frame if self.state == "stopped" else None
-            return {"state": self.state, "stop": self.stop, "run": self.run, "frame": frame}
 
     def command(
         self, lines: list, entrypoint: str | None, timeout_s: float, expect_stop: int | None, env: dict, call
@@ -161,77 +133,6 @@ class Program:
         debuggee.output.drain()
         text, following, omitted = debuggee.output.read(since, size)
         return {"text": text, "next": following, "omitted": omitted}
-
-    # What the debuggee reports, in a thread of its own.
-
-    def on_event(self, debuggee: Debuggee, header: dict) -> None:
-        """A frame of the debugger. What runs there is not trusted: anything unknown is dropped."""
-        handler = getattr(self, "_on_" + str(header.get("event")), None)
-        with self._changed:
-            if handler is not None and debuggee is self._debuggee:
-                if isinstance(header.get("breakpoints"), list) and header["event"] != "reply":
-                    self._state.breakpoints.replace(header["breakpoints"])
-                    self._table_changed = True
-                self._notices += [str(notice) for notice in header.get("notices") or []]
-                handler(header)
-                self._changed.notify_all()
-
-    def on_exit(self, debuggee: Debuggee) -> None:
-        """It has ended, and all that it reported has come."""
-        status = debuggee.child.status or (None, None)
-        native = debuggee.native()
-        with self._changed:
-            if debuggee is self._debuggee:
-                self._gone = True
-                self.state = "exited"
-                self._place.exited(status, native if status[1] else None, self._ended)
-                self._changed.notify_all()
-
-    def _on_prompt(self, header: dict) -> None:
-        if header.get("stopped"):
-            self.stop += 1
-        self.state = "stopped"
-        if self._starting:
-            self._starting = False
-            self._entry = self.stop
-            self._good = self._debuggee.launch
-        self._place.update(header)
-        if header.get("stopped"):
-            self._looked = self._look()
-        self._prompts.append(header)
-
-    def _on_resumed(self, header: dict) -> None:
-        self.state = "running"
-        self._resumed = True
-
-    def _on_input(self, header: dict) -> None:
-        if self.state == "running":
-            self.state = "waiting_for_input"
-
-    def _on_end(self, header: dict) -> None:
-        self._ended = header
-        self._ended_at = time.monotonic()
-        self.state = "running"
-        self._prompts.append(header)
-
-    def _on_restart(self, header: dict) -> None:
-        self._restart = header
-        self._prompts.append(header)
-
-    def _on_quit(self, header: dict) -> None:
-        self._quit = True
-        self._prompts.append(header)
-
-    def _on_notice(self, header: dict) -> None:
-        self._notices.append(str(header.get("text", "")))
-
-    def _on_reply(self, header: dict) -> None:
-        self._replies[header.get("id")] = header
-
-    def _on_lost(self, header: dict) -> None:
-        if not self._quit and self._ended is None and self._restart is None:
-            self._notices.append("The program closed the debugger's connection; it runs on without it.")
-        self.state = "running"
 
     # Turns and checks.
 
@@ -341,12 +242,12 @@ class Program:
         before, self._looked = self._looked, self._look()
         return moved or before != self._looked
 
-    def _look(self) -> tuple:
-        path = (self._place.frame or {}).get("path") or ""
-        return path, self._state.touched, _stamp(os.path.join(self._state.workdir, path))
-
     def _find_stale(self, deadline: float, call) -> list:
-        reply = self._ask({"op": "state"}, deadline, call) or {}
+        try:
+            reply = self._ask({"op": "state"}, deadline, call) or {}
+        except GuestError:
+            reply = {}  # an interrupt has hit just this question; the next command asks again
+            self._looked = ()
         with self._changed:
             self._place.stale = [str(path) for path in reply.get("stale") or self._place.stale if reply]
             return self._place.stale
@@ -369,7 +270,9 @@ class Program:
             try:
                 arguments = pdb_lines.restart_arguments(lines[0])
             except ValueError as exc:
-                raise GuestError("invalid", "`%s` has a quoting error: %s." % (lines[0].strip(), exc))
+                raise GuestError(
+                    "invalid", "`%s` has a quoting error: %s." % (lines[0].strip(), exc)
+                ) from exc
             lines = lines if arguments is None else lines[1:]
         if not env and good is not None and text == good.text:
             env = good.asked_env
@@ -455,15 +358,19 @@ class Program:
 
     def _refuse_start(self) -> None:
         """The program has ended before its first line: the entry point was wrong, and isn't kept."""
-        debuggee, self._debuggee = self._debuggee, None
+        debuggee, self._debuggee = self._present(), None
         if self._good is debuggee.launch:
             self._good = None
         self.state = "not_started"
         output, _ = debuggee.output.take()
         said = (self._ended or {}).get("text") or (self._ended or {}).get("reply_text") or ""
         text = "\n".join(part for part in (str(said).strip(), output.strip()) if part)
-        how = self._place.how()
+        how, killed = self._place.how(), self._place.signal == "SIGKILL"
         self._place = Place()
+        if killed:
+            raise GuestError(
+                "conflict", "The program was killed before it came to its first line.", "Start it again."
+            )
         message = "`%s` can't be debugged: it ended at once (%s)." % (debuggee.launch.text.strip(), how)
         raise GuestError("invalid", message + ("\n" + text[-3000:] if text else ""), FORMS)
 
@@ -475,7 +382,7 @@ class Program:
             number = self._numbers
             self._resumed = False
             self._prompts = []
-            debuggee = self._debuggee
+            debuggee = self._present()
         debuggee.send({"op": "command", "id": number, "lines": lines})
         with self._changed:
             self._await_outcome(deadline, call)
@@ -496,7 +403,7 @@ class Program:
 
     def _refuse_usage_error(self) -> None:
         """pytest that found nothing by the names it was given has not run anything: a wrong entry point."""
-        target = self._debuggee.launch.target
+        target = self._present().launch.target
         is_pytest = os.path.basename(target["target"]) in ("pytest", "py.test")
         if (
             self._gone
@@ -521,7 +428,7 @@ class Program:
         if self._quit and not self._gone:
             self._changed.wait_for(lambda: self._gone, QUIT_GRACE_S)
             if not self._gone:
-                self._debuggee.kill()
+                self._present().kill()
                 self._changed.wait_for(lambda: self._gone, QUIT_GRACE_S)
         elif self._ended is not None and not self._gone:
             self._await_end(min(END_GRACE_S, max(0.0, _left(deadline))))
@@ -586,7 +493,7 @@ class Program:
     def _restarted(self, header: dict, deadline: float, call) -> dict:
         """`run` was given to the debugger itself: a new process, then the lines that were left."""
         self._await_gone(QUIT_GRACE_S)
-        launch = self._debuggee.launch
+        launch = self._present().launch
         lines = [str(line) for line in header.get("not_run") or []]
         arguments = header.get("args")
         lines, answer = self._start(launch.text, launch.asked_env, arguments, lines, deadline, call)
@@ -604,7 +511,7 @@ class Program:
         with self._changed:
             self._numbers += 1
             number = self._numbers
-            debuggee = self._debuggee
+            debuggee = self._present()
         debuggee.send(dict(request, id=number))
         with self._changed:
             self._changed.wait_for(
@@ -631,7 +538,7 @@ class Program:
         with self._changed:
             if self.state in ("not_started", "exited"):
                 self._require_stopped()
-            debuggee = self._debuggee
+            debuggee = self._present()
         debuggee.write_stdin(stdin.encode("utf-8", "surrogateescape"), eof)
         with self._changed:
             if self.state == "waiting_for_input":
@@ -659,14 +566,6 @@ class Program:
             output = self._debuggee.output.take()
         extra = {key: value for key, value in extra.items() if value is not None}
         return stop_of(self.state, self.stop, self.run, self._place, replies, output, table, notices, extra)
-
-
-def _stamp(path: str) -> tuple | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
 
 
 def _left(deadline: float) -> float:

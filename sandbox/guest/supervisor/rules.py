@@ -15,7 +15,9 @@ class Rules:
             # The last one decides, so they are tried from the end.
             self._patterns = [(re.compile(regex).match, bool(include)) for regex, include in reversed(pairs)]
         except (TypeError, ValueError, re.error) as exc:
-            raise GuestError("invalid", "The rules are not [[regular expression, include], ...]: %s." % exc)
+            raise GuestError(
+                "invalid", "The rules are not [[regular expression, include], ...]: %s." % exc
+            ) from exc
 
     def names(self, path: str) -> bool:
         """Whether a rule takes `path` itself, whatever becomes of the folders above. Folders end with a slash."""

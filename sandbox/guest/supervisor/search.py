@@ -26,8 +26,8 @@ _MAX_STEPS = 50_000_000
 
 
 def search(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
-    """{pattern, regex, ignore_case, path, glob, context, max_results, rules} -> {"matches": [{path, line, text, before, after}], "omitted": n,
-    "complete": bool, "files": n, "skipped": n}.
+    """{pattern, regex, ignore_case, path, glob, context, max_results, rules} -> {"matches": [{path, line, text, before, after}],
+    "omitted": n, "complete": bool, "files": n, "skipped": n}.
 
     `files` have matches; `skipped` ones are binary, or over 32 MiB. `omitted` is exact when `complete`, else at least that many.
     Raises GuestError: invalid for a regular expression that is broken or takes over 10 s, not_found, path.
@@ -69,7 +69,9 @@ class _Job:
 
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # `[[` and the like: what it may mean one day is no matter here
+                warnings.simplefilter(
+                    "ignore"
+                )  # `[[` and the like: what it may mean one day is no matter here
                 return re.compile(self._pattern, self._flags)
         except re.error as exc:
             where = " at position %d" % exc.pos if exc.pos is not None else ""
@@ -77,9 +79,11 @@ class _Job:
                 "invalid",
                 "The regular expression %r is broken: %s%s." % (self._pattern[:200], exc.msg, where),
                 "Escape signs such as ( [ { . * + ? | \\ with a backslash, or search for literal text with regex=false.",
-            )
+            ) from exc
         except (OverflowError, RecursionError, MemoryError) as exc:
-            raise GuestError("invalid", "The regular expression is too large: %s." % exc, "Search for something simpler.")
+            raise GuestError(
+                "invalid", "The regular expression is too large: %s." % exc, "Search for something simpler."
+            ) from exc
 
     def max_line(self):
         """Characters of the longest line that the pattern is sure to be done with soon; None for any length.
@@ -250,8 +254,8 @@ def compile_glob(pattern: str):
     anywhere = "" if "/" in pattern else "(?:.*/)?"
     try:
         return re.compile("%s%s(?:/.*)?\\Z" % (anywhere, regex), re.DOTALL).match
-    except re.error:
-        raise GuestError("invalid", "The glob %r is broken." % pattern[:200])
+    except re.error as exc:
+        raise GuestError("invalid", "The glob %r is broken." % pattern[:200]) from exc
 
 
 def _set(signs: str) -> str:
@@ -308,9 +312,11 @@ def _in_own_process(args: dict, workspace: Workspace, call) -> dict:
     package_root = os.path.abspath(__file__)
     for _ in __name__.split("."):
         package_root = os.path.dirname(package_root)
-    code = "import sys, importlib; sys.path.insert(0, sys.argv[1]); importlib.import_module(sys.argv[2]).work()"
+    code = (
+        "import sys, importlib; sys.path.insert(0, sys.argv[1]); importlib.import_module(sys.argv[2]).work()"
+    )
     argv = [sys.executable, "-I", "-S", "-X", "utf8", "-c", code, package_root, __name__]
-    # -O and the like are of no matter; the environment is left empty so that nothing of the session gets in.
+    # With an empty environment: nothing of the session gets in.
     with tempfile.TemporaryFile() as job, tempfile.TemporaryFile() as answer:
         job.write(json.dumps({"args": args, "root": workspace.root, "home": workspace.home}).encode("ascii"))
         job.seek(0)
@@ -325,7 +331,9 @@ def _in_own_process(args: dict, workspace: Workspace, call) -> dict:
         answer.seek(0)
         data = answer.read()
     if status != (0, None) or not data:
-        raise GuestError("invalid", "The search ended early (%s)." % (status,), "Use a simpler regular expression.")
+        raise GuestError(
+            "invalid", "The search ended early (%s)." % (status,), "Use a simpler regular expression."
+        )
     result = json.loads(data.decode("ascii"))
     if "error" in result:
         raise GuestError(**result["error"])

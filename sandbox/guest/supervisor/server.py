@@ -314,11 +314,7 @@ class Server:
         with self._changed:
             while op not in self._ops and self._modules:
                 name = self._modules[0]
-                try:
-                    self._ops.update(importlib.import_module("." + name, __package__).OPS)
-                except ModuleNotFoundError as exc:
-                    if not exc.name.endswith("." + name):
-                        raise
+                self._ops.update(importlib.import_module("." + name, __package__).OPS)
                 del self._modules[0]
             if op not in self._ops:
                 raise GuestError("not_found", "There is no operation `%s`." % op[:100])

@@ -28,8 +28,8 @@ _PROGRESS_S = 0.1
 
 
 def evaluate(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
-    """{command, env, timeout_s, max_output} -> what `exec` gives, and {"tests": [{"id", "outcome", "duration_s", "message", "file"?, "line"?}],
-    "collected": n|null, "runner": "pytest"|"unittest"|null, "counts": {outcome: n}, "tests_omitted": n}.
+    """{command, env, timeout_s, max_output} -> what `exec` gives, and {"tests": [{"id", "outcome", "duration_s", "message", "file"?,
+    "line"?}], "collected": n|null, "runner": "pytest"|"unittest"|null, "counts": {outcome: n}, "tests_omitted": n}.
 
     Tests are in the order in which they began. One that ran when its process died is an error, and so are all of a run whose runner has
     failed itself (INTERNALERROR of pytest): what it found by then is no verdict. `counts` is of all tests; when they are too
@@ -68,7 +68,9 @@ def fitting(tests: list) -> list:
     if sum(sizes) <= _MAX_JSON and len(tests) <= MAX_TESTS:
         return tests
     left, kept = _MAX_JSON, set()
-    for index in sorted(range(len(tests)), key=lambda index: tests[index]["outcome"] in ("passed", "skipped", "xfailed")):
+    for index in sorted(
+        range(len(tests)), key=lambda index: tests[index]["outcome"] in ("passed", "skipped", "xfailed")
+    ):
         if sizes[index] > left or len(kept) >= MAX_TESTS:
             break
         left -= sizes[index]
@@ -103,7 +105,9 @@ class Reports:
         path = HOOKS + (os.pathsep + before if before else "")
         names = "PYTHONPATH PDBOX_REPORT"
         # tox hands on only what it is told to.
-        passed = (own.get("TOX_TESTENV_PASSENV", os.environ.get("TOX_TESTENV_PASSENV", "")) + " " + names).strip()
+        passed = (
+            own.get("TOX_TESTENV_PASSENV", os.environ.get("TOX_TESTENV_PASSENV", "")) + " " + names
+        ).strip()
         return {"PYTHONPATH": path, "PDBOX_REPORT": self._path, "TOX_TESTENV_PASSENV": passed}
 
     def close(self) -> None:
@@ -171,10 +175,16 @@ class Reports:
                 self._collected[run] = count
         elif kind == "void":
             self._void[run] = str(message.get("message"))[:_MAX_MESSAGE]
-        elif isinstance(name, str) and 0 < len(name) <= _MAX_ID and (name in self._tests or len(self._tests) < MAX_TESTS * 2):
+        elif (
+            isinstance(name, str)
+            and 0 < len(name) <= _MAX_ID
+            and (name in self._tests or len(self._tests) < MAX_TESTS * 2)
+        ):
             self._runs[name] = run
             if kind == "start":
-                self._tests.setdefault(name, {"id": name, "outcome": "error", "duration_s": 0.0, "message": ""})
+                self._tests.setdefault(
+                    name, {"id": name, "outcome": "error", "duration_s": 0.0, "message": ""}
+                )
                 self._running[name] = time.monotonic()
             elif kind == "result" and message.get("outcome") in OUTCOMES:
                 self._running.pop(name, None)
@@ -194,7 +204,9 @@ def _checked(message: dict) -> dict:
     test = {
         "id": message["id"],
         "outcome": message["outcome"],
-        "duration_s": round(float(duration), 6) if isinstance(duration, (int, float)) and 0 <= duration < 1e9 else 0.0,
+        "duration_s": round(float(duration), 6)
+        if isinstance(duration, (int, float)) and 0 <= duration < 1e9
+        else 0.0,
         "message": str(message.get("message") or "")[:_MAX_MESSAGE],
     }
     if isinstance(message.get("file"), str):

@@ -97,7 +97,9 @@ class Workspace:
             yield entry
             if depth > 1 and stat.S_ISDIR(entry.info.st_mode):
                 below = _names(entry.full)
-                for found in self._below(entry.full, entry.path + "/", below, rules, depth - 1, entry.read_only):
+                for found in self._below(
+                    entry.full, entry.path + "/", below, rules, depth - 1, entry.read_only
+                ):
                     yield found
 
 
@@ -162,7 +164,11 @@ def _refusal(path: str, exc: OSError) -> GuestError:
     if exc.errno == errno.EISDIR:
         return GuestError("invalid", "%s is a folder." % path)
     if exc.errno == errno.ENOSPC:
-        return GuestError("conflict", "No space is left in the sandbox for %s." % path, "Remove what is not needed with `bash`.")
+        return GuestError(
+            "conflict",
+            "No space is left in the sandbox for %s." % path,
+            "Remove what is not needed with `bash`.",
+        )
     if exc.errno == errno.ELOOP:
         return GuestError("path", "%s is a link that leads to itself." % path)
     return GuestError("invalid", "%s: %s." % (path, os.strerror(exc.errno or 0)))

@@ -23,7 +23,9 @@ def python(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def version(python: str) -> tuple[int, int]:
     code = "import sys; print(*sys.version_info[:2])"
-    major, minor = subprocess.run([python, "-c", code], capture_output=True, check=True, text=True).stdout.split()
+    major, minor = subprocess.run(
+        [python, "-c", code], capture_output=True, check=True, text=True
+    ).stdout.split()
     return int(major), int(minor)
 
 

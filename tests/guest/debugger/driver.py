@@ -35,6 +35,7 @@ class Program:
         *,
         workdir: Path | None = None,
         breakpoints: list[dict[str, Any]] | None = None,
+        next_breakpoint: int = 1,
         env: dict[str, str] | None = None,
         interpreter: list[str] | None = None,
         **options: Any,
@@ -71,6 +72,7 @@ class Program:
                 "target": {"args": [], **target},
                 "workdir": str(workdir or cwd),
                 "breakpoints": breakpoints or [],
+                "next_breakpoint": next_breakpoint,
                 "options": {**defaults, **options},
             }
         )

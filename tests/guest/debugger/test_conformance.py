@@ -13,7 +13,10 @@ import pytest
 from tests.guest.debugger.conformance import PROGRAMS, QUIRKS, SCRIPTS
 
 # What pdb has under the program's first frame, and we haven't.
-BELOW = re.compile(r"(?:^|(?<=\(Pdb\) ))  \S*bdb\.py\(\d+\)run\(\)\n(-> .*\n)?(  <string>\(1\)<module>\(\)(->\S*)?\n(-> .*\n)?)?", re.M)
+BELOW = re.compile(
+    r"(?:^|(?<=\(Pdb\) ))  \S*bdb\.py\(\d+\)run\(\)\n(-> .*\n)?(  <string>\(1\)<module>\(\)(->\S*)?\n(-> .*\n)?)?",
+    re.M,
+)
 
 
 def stock(python: str, path: Path, commands: list[str]) -> str:
@@ -52,8 +55,12 @@ CASES = [(name, commands, "auto") for name, commands in SCRIPTS]
 CASES += [(name, commands, "stock") for name, commands in SCRIPTS + QUIRKS]
 
 
-@pytest.mark.parametrize(("name", "commands", "engine"), CASES, ids=["%s-%d-%s" % (c[0], i, c[2]) for i, c in enumerate(CASES)])
-def test_text_is_that_of_pdb(start: Any, python: str, tmp_path: Path, name: str, commands: list[str], engine: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "commands", "engine"), CASES, ids=["%s-%d-%s" % (c[0], i, c[2]) for i, c in enumerate(CASES)]
+)
+def test_text_is_that_of_pdb(
+    start: Any, python: str, tmp_path: Path, name: str, commands: list[str], engine: str
+) -> None:
     said, end = ours(start, PROGRAMS[name], commands, engine)
     expected = plain(stock(python, tmp_path / "app.py", commands))
     if re.search(r'File ".*[/\\]pdb\.py", line \d+, in do_', expected):

@@ -104,13 +104,17 @@ def test_results_are_those_without_a_debugger(start: Any, repository: Path, pyth
     program.finish()
 
     def outcomes(text: str) -> list[str]:
-        return [line for line in text.splitlines() if line.split(" ")[0] in ("PASSED", "FAILED", "XFAIL", "ERROR")]
+        return [
+            line for line in text.splitlines() if line.split(" ")[0] in ("PASSED", "FAILED", "XFAIL", "ERROR")
+        ]
 
     assert outcomes(program.text) == outcomes(plain.stdout)
 
 
 @pytest.mark.parametrize("option", ["--pdb", "-n 2", "--timeout=1"])
-def test_plugins_that_are_in_the_way_step_aside(start: Any, repository: Path, python: str, option: str) -> None:
+def test_plugins_that_are_in_the_way_step_aside(
+    start: Any, repository: Path, python: str, option: str
+) -> None:
     plugin = {"-n 2": "xdist", "--timeout=1": "pytest_timeout"}.get(option, "pytest")
     if subprocess.run([python, "-c", "import " + plugin], capture_output=True).returncode:
         pytest.skip("this interpreter has no " + plugin)
@@ -178,4 +182,4 @@ def test_unittest_stops_before_teardown(start: Any, tmp_path: Path) -> None:
     assert end["exit_code"] == 1
     program.finish()
     assert "FAILED (failures=2, skipped=1, expected failures=1)" in program.text
-    assert "_pdbox" not in program.text and "test_hooks" not in program.text
+    assert "_pdbox" not in program.text and "runner_hooks" not in program.text

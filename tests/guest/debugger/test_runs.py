@@ -35,7 +35,11 @@ def test_condition_is_kept_and_stops_where_it_holds(start: Any) -> None:
 
 
 def test_changed_locals_are_told(start: Any) -> None:
-    program = start("def f():\n    a = 1\n    b = [1]\n    a = 2\n    b.append(3)\n    del a\n    return b\nf()\n", "b f", "c")
+    program = start(
+        "def f():\n    a = 1\n    b = [1]\n    a = 2\n    b.append(3)\n    del a\n    return b\nf()\n",
+        "b f",
+        "c",
+    )
     told = []
     for _ in range(5):
         told.append([(c["name"], c["kind"], c["value"], c["old"]) for c in program.do("n")["changed"]])
@@ -84,7 +88,11 @@ def test_uncaught_exception_stops_where_it_was_raised(start: Any) -> None:
     end = program.do("c")
     assert (end["exit_code"], end["exception"]["type"]) == (1, "ValueError")
     assert program.finish() == 1
-    assert program.text.endswith("ValueError: no\n") and "launch.py" not in program.text and "_pdbox" not in program.text
+    assert (
+        program.text.endswith("ValueError: no\n")
+        and "launch.py" not in program.text
+        and "_pdbox" not in program.text
+    )
 
 
 def test_post_mortem_stops_in_the_repository_not_in_the_library(start: Any) -> None:
@@ -100,7 +108,11 @@ def test_syntax_error_ends_as_in_python(start: Any) -> None:
 
 
 def test_program_text_is_no_prompt_and_arrives_whole(start: Any) -> None:
-    program = start("import sys\nsys.stdout.write('(Pdb) ' + '€' * 3000 + '\\n(Pdb) ')\nsys.stdout.flush()\nx = 1\n", "b 4", "c")
+    program = start(
+        "import sys\nsys.stdout.write('(Pdb) ' + '€' * 3000 + '\\n(Pdb) ')\nsys.stdout.flush()\nx = 1\n",
+        "b 4",
+        "c",
+    )
     assert program.last["reason"] == "breakpoint"
     assert program.do("c")["event"] == "end"
     program.finish()
@@ -193,7 +205,9 @@ def test_breakpoint_and_set_trace_stop_at_their_own_line(start: Any) -> None:
 
 
 def test_post_mortem_of_the_program_lands_here(start: Any) -> None:
-    program = start("import pdb\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    pdb.post_mortem()\nprint('on')\n")
+    program = start(
+        "import pdb\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    pdb.post_mortem()\nprint('on')\n"
+    )
     assert program.do("c")["reason"] == "post_mortem"
     assert program.do("c")["event"] == "end"
 

@@ -23,16 +23,35 @@ def test_main_path_and_arguments_are_those_of_python(start: Any, python: str, tm
     program = start(LOOK, "c")
     program.finish()
     plain = subprocess.run(
-        [python, "app.py"], cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.PIPE, check=True, env=dict(os.environ)
+        [python, "app.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.PIPE,
+        check=True,
+        env=dict(os.environ),
     )
     assert program.text == plain.stdout
 
 
 def test_the_repositorys_modules_win_over_those_of_the_library(start: Any, tmp_path: Path) -> None:
-    names = ("code", "cmd", "json", "queue", "bdb", "pdb", "select", "tools", "sandbox", "frames", "channel", "inspect")
+    names = (
+        "code",
+        "cmd",
+        "json",
+        "queue",
+        "bdb",
+        "pdb",
+        "select",
+        "tools",
+        "sandbox",
+        "frames",
+        "channel",
+        "inspect",
+    )
     for name in names:
-        (tmp_path / ("%s.py" % name)).write_text("OWN = True\n")
-    text = "import %s\nprint(all(module.OWN for module in (%s)))\nx = 1\n" % (", ".join(names), ", ".join(names))
+        (tmp_path / f"{name}.py").write_text("OWN = True\n")
+    text = f"import {', '.join(names)}\nprint(all(module.OWN for module in ({', '.join(names)})))\nx = 1\n"
     program = start(text, "b 3", "c")
     assert program.do("p code.OWN")["text"] == "True\n"
     assert program.do("c")["event"] == "end"
@@ -44,7 +63,7 @@ def test_a_hostile_pythonpath_is_not_imported(start: Any, tmp_path: Path) -> Non
     trap = tmp_path / "trap"
     trap.mkdir()
     for name in ("json", "threading", "bdb", "struct", "socket"):
-        (trap / ("%s.py" % name)).write_text("raise RuntimeError('imported')\n")
+        (trap / f"{name}.py").write_text("raise RuntimeError('imported')\n")
     program = start("x = 1\n", env={"PYTHONPATH": str(trap)})
     assert program.first["reason"] == "entry"
     assert program.do("c")["exit_code"] == 0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -23,11 +24,11 @@ def tree(root: Path) -> dict[str, tuple[str, bytes]]:
     found: dict[str, tuple[str, bytes]] = {}
     for place, folders, names in os.walk(root):
         folders[:] = [name for name in folders if name not in (".git", "junk")]
-        for name in [*names, *(folder for folder in folders if os.path.islink(os.path.join(place, folder)))]:
+        for name in [*names, *(folder for folder in folders if Path(place, folder).is_symlink())]:
             path = Path(place, name)
             key = os.path.relpath(path, root)
             if path.is_symlink():
-                found[key] = ("link", os.fsencode(os.readlink(path)))
+                found[key] = ("link", os.fsencode(path.readlink()))
             else:
                 found[key] = ("x" if path.stat().st_mode & 0o100 else "-", path.read_bytes())
     return found
@@ -58,7 +59,9 @@ class Edited:
     def apply(self, payload: bytes, *options: str) -> None:
         if payload:
             command = ["git", "apply", "--whitespace=nowarn", *options, "-"]
-            run = subprocess.run(command, cwd=self.before, input=payload, capture_output=True, env=GIT_ENV, check=False)
+            run = subprocess.run(
+                command, cwd=self.before, input=payload, capture_output=True, env=GIT_ENV, check=False
+            )
             assert run.returncode == 0, (run.stderr, payload)
 
 
@@ -112,7 +115,15 @@ def test_every_kind_of_change_in_one_patch(guest: Guest, tmp_path: Path) -> None
             "junk/x": "2",
         }
     )
-    for name in ("deleted.py", "empty-deleted", "binary-deleted", "becomes-link", "link", "link-gone", "link-becomes-file"):
+    for name in (
+        "deleted.py",
+        "empty-deleted",
+        "binary-deleted",
+        "becomes-link",
+        "link",
+        "link-gone",
+        "link-becomes-file",
+    ):
         (guest.root / name).unlink()
     (guest.root / "mode.sh").chmod(0o755)
     (guest.root / "mode-and-text.sh").chmod(0o755)
@@ -136,22 +147,32 @@ def test_every_kind_of_change_in_one_patch(guest: Guest, tmp_path: Path) -> None
     }
     assert b"GIT binary patch\nliteral 10240\n" in payload
     assert header["omitted"] == 0
-    assert {change["path"]: change["kind"] for change in guest.ask("files.changes", rules=JUNK)["changes"]} == kinds
+    assert {
+        change["path"]: change["kind"] for change in guest.ask("files.changes", rules=JUNK)["changes"]
+    } == kinds
 
 
 def test_a_patch_reads_like_gits(guest: Guest, tmp_path: Path) -> None:
     guest.write({"a.py": "".join(f"{i}\n" for i in range(1, 30)), "b b.py": "x\n"})
     edited = Edited(guest, tmp_path)
-    guest.write({"a.py": "0\n" + "".join(f"{i}\n" for i in range(1, 29)) + "last", "b b.py": "y\n", "é": "n\n"})
+    guest.write(
+        {"a.py": "0\n" + "".join(f"{i}\n" for i in range(1, 29)) + "last", "b b.py": "y\n", "é": "n\n"}
+    )
     (guest.root / "b b.py").chmod(0o755)
     _, payload = edited.check()
-    for arguments in (["init", "-q"], ["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "x"]):
+    for arguments in (
+        ["init", "-q"],
+        ["add", "-A"],
+        ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "x"],
+    ):
         subprocess.run(["git", *arguments], cwd=edited.before, check=True, env=GIT_ENV)
     edited.apply(payload)
     subprocess.run(["git", "add", "-AN"], cwd=edited.before, check=True, env=GIT_ENV)
-    by_git = subprocess.run(["git", "diff", "--full-index"], cwd=edited.before, capture_output=True, env=GIT_ENV, check=True)
-    without_functions = b"\n".join(line.partition(b" @@ ")[0] + b" @@" if line.startswith(b"@@") else line for line in by_git.stdout.split(b"\n"))
-    assert payload == without_functions.replace(b" @@ @@", b" @@")
+    by_git = subprocess.run(
+        ["git", "diff", "--full-index"], cwd=edited.before, capture_output=True, env=GIT_ENV, check=True
+    )
+    # Git also names the function that a hunk lies in.
+    assert payload == re.sub(rb"(?m)^(@@ .* @@).*$", rb"\1", by_git.stdout)
 
 
 def test_a_change_that_keeps_size_and_mtime_is_seen(guest: Guest, tmp_path: Path) -> None:
@@ -183,13 +204,19 @@ def test_what_does_not_fit_is_left_out_as_a_whole(guest: Guest, tmp_path: Path) 
     edited = Edited(guest, tmp_path)
     guest.write({"a": "1\n", "big": os.urandom(5000).hex() + "\n", "c": "2\n"})
     header, payload = edited.diff(max_bytes=1000)
-    assert [(file["path"], file.get("omitted", False)) for file in header["files"]] == [("a", False), ("big", True), ("c", False)]
+    assert [(file["path"], file.get("omitted", False)) for file in header["files"]] == [
+        ("a", False),
+        ("big", True),
+        ("c", False),
+    ]
     assert header["omitted"] > 10_000
     edited.apply(payload)
     assert sorted(tree(edited.before)) == ["a", "c"]
 
 
-def test_a_huge_file_takes_neither_time_nor_memory(guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_file_takes_neither_time_nor_memory(
+    guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(changes, "MAX_FILE", 1 << 20)
     guest.write({"huge": b"0" * (3 << 20)})
     edited = Edited(guest, tmp_path)
@@ -200,9 +227,16 @@ def test_a_huge_file_takes_neither_time_nor_memory(guest: Guest, tmp_path: Path,
 
 
 def test_large_files_without_common_lines_are_compared_quickly(guest: Guest, tmp_path: Path) -> None:
-    guest.write({"a": "".join("old %d\n" % (i % 7) for i in range(40_000)), "b": "".join(f"{i}\n" for i in range(40_000))})
+    guest.write(
+        {"a": "".join(f"old {i % 7}\n" for i in range(40_000)), "b": "".join(f"{i}\n" for i in range(40_000))}
+    )
     edited = Edited(guest, tmp_path)
-    guest.write({"a": "".join("new %d\n" % (i % 7) for i in range(40_000)), "b": "".join(f"{i}\n" for i in range(40_000) if i % 100)})
+    guest.write(
+        {
+            "a": "".join(f"new {i % 7}\n" for i in range(40_000)),
+            "b": "".join(f"{i}\n" for i in range(40_000) if i % 100),
+        }
+    )
     header, _ = edited.check()
     assert [(file["added"], file["removed"]) for file in header["files"]] == [(40_000, 40_000), (0, 400)]
 
@@ -213,22 +247,31 @@ def test_there_is_no_diff_without_a_baseline(guest: Guest) -> None:
     assert caught.value.code == "conflict"
 
 
-LINES = st.sampled_from([b"a\n", b"b\n", b"a\r\n", b"\n", b"\xff\xfe\n", b"--- x\n", b"+++\n", b"\\ No\n", b" \n"])
-TEXTS = st.tuples(st.lists(LINES, max_size=30), st.sampled_from([b"", b"end", b"\r"])).map(lambda parts: b"".join(parts[0]) + parts[1])
+LINES = st.sampled_from(
+    [b"a\n", b"b\n", b"a\r\n", b"\n", b"\xff\xfe\n", b"--- x\n", b"+++\n", b"\\ No\n", b" \n"]
+)
+TEXTS = st.tuples(st.lists(LINES, max_size=30), st.sampled_from([b"", b"end", b"\r"])).map(
+    lambda parts: b"".join(parts[0]) + parts[1]
+)
 CONTENTS = st.one_of(TEXTS, st.binary(max_size=300))
 NAMES = st.sampled_from(["a", "b c", "d/e", "d/f", "é", 'q"', "-n", "+++ b"])
 FILES = st.dictionaries(NAMES, st.tuples(CONTENTS, st.sampled_from(["-", "x", "link"])), max_size=6)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(before=FILES, after=FILES)
-def test_any_patch_leads_from_before_to_after(tmp_path_factory: pytest.TempPathFactory, before: Any, after: Any) -> None:
+def test_any_patch_leads_from_before_to_after(
+    tmp_path_factory: pytest.TempPathFactory, before: Any, after: Any
+) -> None:
     place = tmp_path_factory.mktemp("diff")
     guest = Guest(place)
     lay(guest, before)
     edited = Edited(guest, place)
-    for name in os.listdir(guest.root):
-        path = guest.root / name
+    for path in guest.root.iterdir():
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     lay(guest, after)
     edited.check()
@@ -246,10 +289,15 @@ def lay(guest: Guest, files: dict[str, tuple[bytes, str]]) -> None:
             path.chmod(0o755 if kind == "x" else 0o644)
 
 
-@given(left=st.lists(st.sampled_from("abcdefgh"), max_size=40), right=st.lists(st.sampled_from("abcdefgh"), max_size=40))
+@given(
+    left=st.lists(st.sampled_from("abcdefgh"), max_size=40),
+    right=st.lists(st.sampled_from("abcdefgh"), max_size=40),
+)
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("product", [0, 50, 250_000])
-def test_regions_turn_one_list_into_the_other(monkeypatch: pytest.MonkeyPatch, product: int, left: list[str], right: list[str]) -> None:
+def test_regions_turn_one_list_into_the_other(
+    monkeypatch: pytest.MonkeyPatch, product: int, left: list[str], right: list[str]
+) -> None:
     monkeypatch.setattr(patch, "_MAX_PRODUCT", product)
     made, at = [], 0
     for i1, i2, j1, j2 in patch.changed_regions(left, right):
@@ -259,7 +307,16 @@ def test_regions_turn_one_list_into_the_other(monkeypatch: pytest.MonkeyPatch, p
 
 
 def test_read_only_files_come_back_as_they_were(guest: Guest) -> None:
-    guest.write({"tests/a.py": "a", "tests/b.py": "b", "tests/sub/c.py": "c", "tests/d.py": "d", "src.py": "s", "tests/same.py": "="})
+    guest.write(
+        {
+            "tests/a.py": "a",
+            "tests/b.py": "b",
+            "tests/sub/c.py": "c",
+            "tests/d.py": "d",
+            "src.py": "s",
+            "tests/same.py": "=",
+        }
+    )
     (guest.root / "tests" / "b.py").chmod(0o755)
     (guest.root / "tests" / "l").symlink_to("a.py")
     rules = {"read_only": [["^tests/", True]], "ignore": [["^tests/d", True]]}
@@ -271,7 +328,9 @@ def test_read_only_files_come_back_as_they_were(guest: Guest) -> None:
     (guest.root / "tests" / "sub").symlink_to("/tmp")
     (guest.root / "tests" / "l").unlink()
     (guest.root / "tests" / "l").mkdir()
-    assert guest.ask("files.restore") == {"restored": ["tests/a.py", "tests/b.py", "tests/d.py", "tests/l", "tests/sub/c.py"]}
+    assert guest.ask("files.restore") == {
+        "restored": ["tests/a.py", "tests/b.py", "tests/d.py", "tests/l", "tests/sub/c.py"]
+    }
     assert tree(guest.root) == {
         "src.py": ("-", b"S"),
         "tests/a.py": ("-", b"a"),

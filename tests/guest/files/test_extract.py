@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import stat
@@ -14,7 +15,12 @@ from sandbox.guest.supervisor.errors import GuestError
 from tests.guest.files.conftest import Guest
 
 
-def member(name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, mode: int = 0o644, target: str = "") -> tuple[tarfile.TarInfo, bytes]:
+Member = tuple[tarfile.TarInfo, bytes]
+
+
+def member(
+    name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, mode: int = 0o644, target: str = ""
+) -> Member:
     info = tarfile.TarInfo(name)
     info.type, info.mode, info.mtime, info.linkname, info.size = kind, mode, 1_500_000_000, target, len(data)
     return info, data
@@ -30,7 +36,7 @@ MEMBERS = [
 ]
 
 
-def tar(members: list[tuple[tarfile.TarInfo, bytes]], mode: str = "w") -> bytes:
+def tar(members: list[Member], mode: str = "w") -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode=mode, format=tarfile.PAX_FORMAT) as archive:  # type: ignore[call-overload]
         for info, data in members:
@@ -58,8 +64,8 @@ def test_a_tar_stream_becomes_files_with_modes_times_and_links(guest: Guest, way
     assert (guest.root / "pkg" / "mod.py").read_bytes() == b"x = 1\n"
     assert (guest.root / "pkg" / "mod.py").stat().st_mtime == 1_500_000_000
     assert stat.S_IMODE((guest.root / "pkg" / "run.sh").stat().st_mode) == 0o755
-    assert os.readlink(guest.root / "link") == "/etc/passwd"
-    assert os.readlink(guest.root / "pkg" / "up") == "../pkg/mod.py"
+    assert str((guest.root / "link").readlink()) == "/etc/passwd"
+    assert str((guest.root / "pkg" / "up").readlink()) == "../pkg/mod.py"
     assert (guest.root / "pkg" / ("long" * 40 + "é.txt")).read_bytes() == b"long"
 
 
@@ -70,10 +76,8 @@ def test_nothing_is_written_through_a_link_or_outside(guest: Guest, tmp_path: Pa
         [member("../outside/evil", b"x")],
         [member(str(tmp_path / "outside" / "evil"), b"x")],
     ):
-        try:
+        with contextlib.suppress(GuestError):  # told, or left out: both will do
             extract(guest, tar(members))
-        except GuestError as exc:
-            assert exc.code == "invalid"
         assert list((tmp_path / "outside").iterdir()) == []
 
 
@@ -102,7 +106,10 @@ def test_the_one_top_folder_of_a_release_can_be_taken_off(guest: Guest) -> None:
     assert (guest.root / "app-1.0" / "x.py").read_bytes() == b"1"
 
 
-@pytest.mark.parametrize("data", [b"not an archive at all" * 100, tar(MEMBERS)[:1500], tar(MEMBERS, "w:gz")[:200]])
+BROKEN = [b"not an archive at all" * 100, tar(MEMBERS)[:1500], tar(MEMBERS)[:1536], tar(MEMBERS)[:1900]]
+
+
+@pytest.mark.parametrize("data", [*BROKEN, tar(MEMBERS, "w:gz")[:200], tar(MEMBERS, "w:gz")[:-30]])
 def test_a_broken_archive_is_one_clear_error(guest: Guest, way: str, data: bytes) -> None:
     with pytest.raises(GuestError) as caught:
         extract(guest, data)

@@ -12,13 +12,19 @@ from tests.guest.files.conftest import OPS, Guest
 
 
 def found(guest: Guest, pattern: str, **args: object) -> list[tuple[str, int, str]]:
-    return [(match["path"], match["line"], match["text"]) for match in guest.ask("files.search", pattern=pattern, **args)["matches"]]
+    return [
+        (match["path"], match["line"], match["text"])
+        for match in guest.ask("files.search", pattern=pattern, **args)["matches"]
+    ]
 
 
 def test_matches_come_in_the_order_of_paths_with_their_lines(guest: Guest) -> None:
     guest.write({"b.py": "x = 1\r\ny = 2\r\n", "a/c.py": "y\nx = 3", "d.bin": b"x = 1\0"})
     answer = guest.ask("files.search", pattern=r"^x = \d$")
-    assert [(match["path"], match["line"], match["text"]) for match in answer["matches"]] == [("a/c.py", 2, "x = 3"), ("b.py", 1, "x = 1")]
+    assert [(match["path"], match["line"], match["text"]) for match in answer["matches"]] == [
+        ("a/c.py", 2, "x = 3"),
+        ("b.py", 1, "x = 1"),
+    ]
     assert (answer["omitted"], answer["complete"], answer["files"], answer["skipped"]) == (0, True, 2, 1)
 
 
@@ -81,8 +87,14 @@ def test_ignored_files_are_not_searched(guest: Guest) -> None:
 
 
 def test_texts_in_other_encodings_are_found(guest: Guest) -> None:
-    guest.write({"latin.py": "# café".encode("latin-1"), "utf8.py": "# café", "bom.py": b"\xef\xbb\xbfcaf\xc3\xa9", "wide.txt": "café".encode("utf-16")})
-    assert [path for path, _, _ in found(guest, "^(# )?café$")] == ["bom.py", "latin.py", "utf8.py", "wide.txt"]
+    guest.write({"latin.py": "# café".encode("latin-1"), "utf8.py": "# café"})
+    guest.write({"bom.py": b"\xef\xbb\xbfcaf\xc3\xa9", "wide.txt": "café".encode("utf-16")})
+    assert [path for path, _, _ in found(guest, "^(# )?café$")] == [
+        "bom.py",
+        "latin.py",
+        "utf8.py",
+        "wide.txt",
+    ]
 
 
 def test_a_broken_expression_says_where(guest: Guest) -> None:
@@ -93,7 +105,9 @@ def test_a_broken_expression_says_where(guest: Guest) -> None:
     assert "regex=false" in caught.value.hint
 
 
-def test_a_runaway_expression_is_ended_and_others_go_on(guest: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runaway_expression_is_ended_and_others_go_on(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(search, "_DEADLINE_S", 0.5)
     guest.write({"a.txt": "a" * 40 + "b"})
     with pytest.raises(GuestError) as caught:

@@ -13,7 +13,7 @@ import sys
 import threading
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sandbox.guest.frames import FramePipe, FrameSocket, FrameStream
 
@@ -107,7 +107,7 @@ class Guest:
         }
         settings.update({"idle_s": 600.0, "max_age_s": 600.0, "grace_s": 600.0, "reap_all": False}, **config)
         boot = (SOURCES / "boot.py").read_text(encoding="utf-8")
-        bin_folder = os.path.dirname(python)
+        bin_folder = Path(python).parent
         env = dict(os.environ, PATH=f"{bin_folder}{os.pathsep}{os.environ['PATH']}")
         self.process = subprocess.Popen(
             [python, "-I", "-u", "-c", boot, json.dumps(settings)],
@@ -134,7 +134,7 @@ class Guest:
         sock.connect(self.socket)
         return Client(FrameSocket(sock))
 
-    def __enter__(self) -> Guest:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -156,7 +156,8 @@ def bundle() -> bytes:
     return data.getvalue()
 
 
-STOP_KEYS = set(
-    "state stop run reason breakpoint frame project_frame thread reply reply_omitted prompt output output_omitted source changed "
-    "exception return_value exit_code signal native_stack test breakpoints stale not_run notices".split()
-)
+STOP_KEYS = {
+    "state", "stop", "run", "reason", "breakpoint", "frame", "project_frame", "thread", "reply", "reply_omitted", "prompt", "output",
+    "output_omitted", "source", "changed", "exception", "return_value", "exit_code", "signal", "native_stack", "test", "breakpoints",
+    "stale", "not_run", "notices",
+}  # fmt: skip

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,7 +37,7 @@ def in_supervisor(code: str) -> str:
 
     source = SERVE + textwrap.dedent(code)
     done = subprocess.run(
-        [PYTHON, "-c", source, os.getcwd()], capture_output=True, text=True, timeout=WAIT_S, check=False
+        [PYTHON, "-c", source, str(Path.cwd())], capture_output=True, text=True, timeout=WAIT_S, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -68,7 +66,8 @@ def test_a_tree_dies_with_its_daemons_and_without_zombies() -> None:
     assert (
         in_supervisor("""
         r, w = os.pipe()
-        daemon = "import os\\nif not os.fork():\\n os.setsid()\\n if not os.fork():\\n  os.write(1, b'x'); os.execvp('sleep', ['sleep', '99'])\\n os._exit(0)\\n"
+        sleep = "  os.write(1, b'x'); os.execvp('sleep', ['sleep', '99'])\\n os._exit(0)\\n"
+        daemon = "import os\\nif not os.fork():\\n os.setsid()\\n if not os.fork():\\n" + sleep
         other = spawn("sleep", "97")
         tree = spawn(sys.executable, "-c", daemon + "os.wait()\\n" + daemon + "os.wait()\\nimport time; time.sleep(99)", out=w)
         os.close(w)
@@ -87,7 +86,8 @@ def test_a_daemon_that_wiped_its_environment_dies_too_when_it_can_be_nobody_else
     assert (
         in_supervisor("""
         r, w = os.pipe()
-        source = "import os\\nif not os.fork():\\n os.setsid()\\n if not os.fork():\\n  os.write(1, b'x'); os.execve('/bin/sleep', ['sleep', '98'], {})\\n os._exit(0)\\nos.wait()"
+        sleep = "  os.write(1, b'x'); os.execve('/bin/sleep', ['sleep', '98'], {})\\n os._exit(0)\\nos.wait()"
+        source = "import os\\nif not os.fork():\\n os.setsid()\\n if not os.fork():\\n" + sleep
         root = spawn(sys.executable, "-c", source, out=w)
         os.close(w)
         os.read(r, 1)
@@ -115,11 +115,11 @@ def test_a_tree_that_outlived_its_root_dies_too() -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
+def folder(tmp_path: Path) -> Path:
     (tmp_path / "text").write_text("echo")
     (tmp_path / "orphan").write_text("#!/nowhere/python\n")
     (tmp_path / "orphan").chmod(0o755)
-    yield tmp_path
+    return tmp_path
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,10 @@ def place(stop: dict[str, Any]) -> tuple[str, int]:
 
 
 def start(guest: Guest, source: str, *lines: str, **args: Any) -> dict[str, Any]:
+    """Write app.py, start it, and give the lines; `args` hold for these only."""
     guest.write("app.py", source)
-    return guest.client.pdb(*lines, entrypoint="python app.py", **args)
+    guest.client.pdb("p 0", entrypoint="python app.py")
+    return guest.client.pdb(*lines, **args)
 
 
 def test_a_program_is_started_by_the_first_command_and_lives_between_calls(guest: Guest) -> None:
@@ -57,7 +59,8 @@ def test_a_prompt_after_an_evaluation_is_the_same_stop(guest: Guest) -> None:
 
 
 def test_exact_output_with_prompts_and_three_thousand_euros(guest: Guest) -> None:
-    source = "import sys\nprint('(Pdb) ', end='')\nprint('€' * 3000)\nsys.stdout.buffer.write(b'\\xff\\x00|')\nprint('(com) ', file=sys.stderr)\nx = 1\n"
+    source = "import sys\nprint('(Pdb) ', end='')\nprint('€' * 3000)\n"
+    source += "sys.stdout.buffer.write(b'\\xff\\x00|')\nprint('(com) ', file=sys.stderr)\nx = 1\n"
     stop = start(guest, source, "b 6", "c")
     assert stop["output"] == "(Pdb) " + "€" * 3000 + "\n\\xff\x00|(com) \n"
     assert guest.client.pdb("p x if 'x' in dir() else 0")["reply"] == "0\n"
@@ -69,7 +72,7 @@ def test_twenty_megabytes_of_output_are_bounded(guest: Guest) -> None:
     assert len(stop["output"]) == 256 << 10
     assert len(stop["output"]) + stop["output_omitted"] == 20_000_000
     kept = guest.client.request("output.read", since=19_999_920, max=100)
-    assert kept == {"text": "%079d\n" % 249_999, "next": 20_000_000, "omitted": 0}
+    assert kept == {"text": f"{249_999:079d}\n", "next": 20_000_000, "omitted": 0}
 
 
 def test_a_deadline_leaves_the_program_running_and_an_interrupt_stops_it(guest: Guest) -> None:
@@ -318,7 +321,8 @@ def test_threads_that_outlive_the_main_part_are_said(guest: Guest) -> None:
 
 
 def test_restarts_leave_no_process_behind(guest: Guest) -> None:
-    daemon = "import os, subprocess\nif not os.fork():\n    os.setsid()\n    if not os.fork():\n        os.execvp('sleep', ['sleep', '99'])\n    os._exit(0)\nos.wait()\nx = 1\n"
+    daemon = "import os\nif not os.fork():\n    os.setsid()\n    if not os.fork():\n"
+    daemon += "        os.execvp('sleep', ['sleep', '99'])\n    os._exit(0)\nos.wait()\nx = 1\n"
     start(guest, daemon, "b 8", "c")
     for _ in range(5):
         assert guest.client.pdb("run", "c")["breakpoint"] == 1
@@ -354,7 +358,8 @@ def test_the_program_sees_nothing_of_its_debugger(guest: Guest) -> None:
 
 def children_of(pid: int) -> list[int]:
     found = []
-    for name in os.listdir("/proc"):
+    for entry in Path("/proc").iterdir():
+        name = entry.name
         if name.isdigit():
             try:
                 fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()

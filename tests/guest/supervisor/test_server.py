@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 import stat
@@ -26,7 +25,7 @@ def test_the_greeting_says_what_is_there(guest: Guest) -> None:
         str(guest.workdir),
         None,
     )
-    assert hello["executable"] == PYTHON or os.path.samefile(hello["executable"], PYTHON)
+    assert hello["executable"] == PYTHON or Path(PYTHON).samefile(hello["executable"])
     assert hello["age_s"] < hello["expires_in_s"] <= 600
     guest.client.request("meta.set", meta={"a": [1]})
     assert guest.connect().hello["meta"] == {"a": [1]}
@@ -79,8 +78,8 @@ def test_a_broken_stream_costs_only_its_connection(guest: Guest, data: bytes) ->
 
 
 def test_the_socket_is_only_for_the_same_user(guest: Guest) -> None:
-    assert stat.S_IMODE(os.stat(guest.socket).st_mode) == 0o600
-    assert stat.S_IMODE(os.stat(guest.home).st_mode) == 0o700
+    assert stat.S_IMODE(Path(guest.socket).stat().st_mode) == 0o600
+    assert stat.S_IMODE(guest.home.stat().st_mode) == 0o700
 
 
 def test_a_program_goes_on_when_its_connection_closes(guest: Guest) -> None:
@@ -135,9 +134,10 @@ def ended(guest: Guest) -> dict[str, Any] | None:
     ("setting", "reason"), [("idle_s", "it was idle too long"), ("max_age_s", "it reached its maximum age")]
 )
 def test_it_ends_when_its_time_is_over(tmp_path: Path, setting: str, reason: str) -> None:
-    with Guest(tmp_path, **{setting: 0.2}) as guest:
+    settings: dict[str, Any] = {setting: 0.2}
+    with Guest(tmp_path, **settings) as guest:
         assert ended(guest) == {"event": "closing", "reason": reason}
-        assert not os.path.exists(guest.socket)
+        assert not Path(guest.socket).exists()
 
 
 def test_it_is_not_idle_while_a_program_has_its_deadline(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_ping_is_no_use(tmp_path: Path) -> None:
 
 def test_it_ends_some_time_after_the_last_connection(tmp_path: Path) -> None:
     with Guest(tmp_path, stdio=False, grace_s=0.3) as guest:
-        while not os.path.exists(guest.socket):
+        while not Path(guest.socket).exists():
             select.select([], [], [], 0.01)
         client = guest.connect()
         assert client.request("debug.state")["state"] == "not_started"
@@ -176,7 +176,11 @@ def test_without_any_connection_it_ends_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["shutdown", "SIGTERM"])
 def test_its_end_takes_everything_along(tmp_path: Path, how: str) -> None:
-    source = "import os, subprocess\nchild = subprocess.Popen(['sleep', '99'])\nprint(child.pid, flush=True)\nif not os.fork():\n    os.setsid()\n    print(os.getpid(), flush=True)\n    while True: pass\nx = 1\nwhile True: pass\n"
+    source = (
+        "import os, subprocess\nchild = subprocess.Popen(['sleep', '99'])\nprint(child.pid, flush=True)\n"
+    )
+    source += "if not os.fork():\n    os.setsid()\n    print(os.getpid(), flush=True)\n    while True: pass\n"
+    source += "while True: pass\n"
     with Guest(tmp_path) as guest:
         guest.write("app.py", source)
         output = ""

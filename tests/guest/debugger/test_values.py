@@ -1,0 +1,134 @@
+"""Values in stops and in `inspect`: limits hold whatever an object does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+NASTY = """
+import collections, dataclasses, pathlib
+
+class Loops:
+    def __repr__(self):
+        while True:
+            pass
+
+class Raises:
+    def __repr__(self):
+        raise SystemExit(1)
+
+class Writes:
+    def __init__(self):
+        self.count = 0
+    def __repr__(self):
+        self.count += 1
+        return "x" * 10_000_000
+
+class Liar:
+    __slots__ = ("own",)
+    def __getattribute__(self, name):
+        raise RuntimeError(name)
+    @property
+    def __class__(self):
+        raise RuntimeError("class")
+
+class Endless(dict):
+    def __iter__(self):
+        while True:
+            yield 1
+    def __len__(self):
+        return 10**9
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: int
+
+def f():
+    loops, raises, writes, liar, endless = Loops(), Raises(), Writes(), Liar(), Endless(a=1)
+    itself = []
+    itself.append(itself)
+    big, text, many = 10 ** 100000, "y" * 10 ** 6, list(range(10 ** 5))
+    point, path, counted = Point(1, 2), pathlib.Path("/a"), collections.Counter("aab")
+    return writes.count
+
+f()
+"""
+
+
+def test_objects_that_are_hard_to_look_at_do_no_harm(start: Any) -> None:
+    line = NASTY.strip().splitlines().index("    return writes.count") + 1
+    program = start(NASTY, f"b {line}", "c")
+    found = {change["name"]: change["value"] for change in program.last["changed"]}
+    assert found["writes"] == "<Writes count=0>"
+    assert found["itself"].startswith("[[[")
+    assert found["big"] == "<int of 332193 bits>"
+    assert found["text"].endswith("(1000000 long)")
+    assert found["many"].endswith("… 100000 items]")
+    assert (found["point"], found["counted"]) == ("Point(x=1, y=2)", "Counter({'a': 2, 'b': 1})")
+    assert found["path"] == "PosixPath('/a')"
+    assert all(len(value) <= 400 for value in found.values())
+    assert {"loops", "raises", "liar", "endless"} <= set(found)
+    assert program.do("p writes.count")["text"] == "0\n"
+    assert program.do("c")["exit_code"] == 0
+
+
+HOLDER = """
+class A:
+    def __init__(self):
+        self.items = list(range(1000))
+a = A()
+d = {"k": a}
+end = 1
+"""
+
+
+def test_inspect_gives_one_page_of_one_level(start: Any) -> None:
+    program = start(HOLDER, "b 6", "c")
+    value = program.ask("inspect", expression="a", frame=0, start=0, count=10, depth=1)
+    assert (value["type"], value["total"]) == ("__main__.A", 1)
+    assert value["children"][0]["name"] == "items" and value["children"][0]["length"] == 1000
+    page = program.ask("inspect", expression="a.items", frame=0, start=500, count=2, depth=1)
+    assert [(child["name"], child["repr"]) for child in page["children"]] == [
+        ("[500]", "500"),
+        ("[501]", "501"),
+    ]
+    deep = program.ask("inspect", expression="d", frame=0, start=0, count=10, depth=2)
+    assert deep["children"][0]["children"][0]["name"] == "items"
+    assert (
+        "NameError"
+        in program.ask("inspect", expression="nothing", frame=0, start=0, count=1, depth=1)["error"]
+    )
+    assert "IndexError" in program.ask("inspect", expression="a", frame=9, start=0, count=1, depth=1)["error"]
+
+
+def test_assignments_survive_looking_around(start: Any) -> None:
+    program = start(
+        "def f(x):\n    y = x\n    return y\ndef g():\n    return f(1)\nprint(g())\n", "b 3", "c", "!y = 40"
+    )
+    assert program.do("w")["text"].count("->") == 3
+    program.do("u")
+    program.do("d")
+    assert program.do("p y")["text"] == "40\n"
+    program.do("c")
+    program.finish()
+    assert program.text == "40\n"
+
+
+def test_next_steps_over_an_await(start: Any) -> None:
+    program = start(
+        """
+        import asyncio
+        async def work(n):
+            await asyncio.sleep(0.01)
+            return n
+        async def main():
+            first = await work(1)
+            both = await asyncio.gather(work(2), work(3))
+            return first, both
+        asyncio.run(main())
+        """,
+        "b 6",
+        "c",
+    )
+    assert [program.do("n")["frame"]["line"] for _ in range(2)] == [7, 8]
+    assert program.do("p first, both")["text"] == "(1, [2, 3])\n"

@@ -1,0 +1,182 @@
+"""What only containers promise: confinement, limits, images of all kinds."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path, PurePosixPath
+from typing import cast
+
+import pytest
+
+from sandbox import images
+from sandbox.base import Sandbox, Wanted
+from sandbox.connection import GuestConnection
+from sandbox.docker import DockerBackend
+from sandbox.doctor import examine
+from sandbox.errors import BackendUnavailable, InvalidArgument
+from tests.sandbox.conftest import Place, quiet, shell
+
+pytestmark = pytest.mark.docker
+Connect = Callable[[Sandbox], Awaitable[GuestConnection]]
+
+
+@pytest.fixture
+async def backend(docker_place: Place) -> AsyncIterator[DockerBackend]:
+    """An open one."""
+    opened = cast(DockerBackend, docker_place.backend())
+    async with opened.session():
+        yield opened
+
+
+@pytest.fixture
+async def guest(
+    backend: DockerBackend, docker_place: Place, connect: Connect
+) -> AsyncIterator[GuestConnection]:
+    """A connection into a small sandbox."""
+    sandbox = await backend.start(docker_place.spec(), quiet)
+    yield await connect(sandbox)
+    await sandbox.aclose()
+
+
+async def _derived(backend: DockerBackend, dockerfile: str) -> str:
+    """An image made of ours for one test, as a user's own one would be: without our label."""
+    name = f"pdbox-test-{uuid.uuid4().hex[:8]}:1"
+    context = images.context(f"FROM {images.reference('3.11')}\n{dockerfile}\n".encode())
+    engine = await backend.engine()
+    await backend.call(engine.build, context, name, {}, {images.OWN: "0"}, quiet)
+    return name
+
+
+async def _drop(backend: DockerBackend, image: str) -> None:
+    engine = await backend.engine()
+    await backend.call(engine.remove_image, image)
+
+
+async def test_a_program_has_no_way_to_privileges(guest: GuestConnection) -> None:
+    _, status = await shell(guest, "cat /proc/self/status")
+    facts = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    assert {facts[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
+    assert facts["NoNewPrivs"] == "1"
+    assert facts["Seccomp"] == "2"
+    assert facts["Uid"].split() == ["10001"] * 4
+
+
+async def test_only_the_workspace_and_temporary_folders_can_be_written(guest: GuestConnection) -> None:
+    for place in ("/", "/usr", "/etc", "/var/tmp", "/opt"):
+        code, output = await shell(guest, f"touch {place}/x")
+        assert code == 1, output
+    assert await shell(guest, "touch ./x /tmp/x ~/x && pwd") == (0, "/workspace\n")
+
+
+async def test_there_is_no_network(guest: GuestConnection) -> None:
+    assert await shell(guest, "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '") == (0, "lo\n")
+    code, output = await shell(
+        guest, "python3 -c 'import socket; socket.create_connection((\"10.0.0.1\", 80), 2)'"
+    )
+    assert code == 1
+    assert "unreachable" in output
+
+
+async def test_a_network_can_be_had_and_taken_away(
+    backend: DockerBackend, docker_place: Place, connect: Connect
+) -> None:
+    sandbox = await backend.start(docker_place.spec(network=True), quiet)
+    try:
+        guest = await connect(sandbox)
+        count = "tail -n +3 /proc/net/dev | grep -vc ' lo:'"
+        assert await shell(guest, count) == (0, "1\n")
+        assert "with network" in sandbox.isolation
+        await sandbox.cut_network()
+        assert await shell(guest, count) == (1, "0\n")
+        assert "no network" in sandbox.isolation
+        (found,) = await backend.find(docker_place.owner)
+        assert (await backend.adopt(found)).isolation == sandbox.isolation
+    finally:
+        await sandbox.aclose()
+
+
+async def test_a_program_out_of_memory_is_killed_and_the_session_lives(guest: GuestConnection) -> None:
+    code, _ = await shell(guest, "python3 -c 'x = bytearray(1 << 30)'")
+    assert code != 0
+    assert await guest.request("ping") == ({}, b"")
+
+
+async def test_a_fork_bomb_is_held_and_the_session_lives(guest: GuestConnection) -> None:
+    bomb = "import os, time\ntry:\n    while True:\n        if not os.fork(): time.sleep(1000)\nexcept OSError as exc: print(exc)"
+    code, output = await shell(guest, f"python3 -c '{bomb}'")
+    assert (code, output) == (0, "[Errno 11] Resource temporarily unavailable\n")
+    assert await shell(guest, "echo fine") == (0, "fine\n")
+
+
+async def test_a_full_workspace_ends_no_program(guest: GuestConnection) -> None:
+    code, output = await shell(guest, "head -c 100M /dev/zero > big")
+    assert code == 1
+    assert "No space left" in output
+    assert await shell(guest, "rm big && echo fine") == (0, "fine\n")
+
+
+async def test_mounted_folders_are_read_only(
+    backend: DockerBackend, docker_place: Place, connect: Connect, tmp_path: Path
+) -> None:
+    sandbox = await backend.start(docker_place.spec(mounts=((str(tmp_path), "/data"),)), quiet)
+    try:
+        code, output = await shell(await connect(sandbox), "ls -d /data && touch /data/x")
+        assert code == 1
+        assert output.startswith("/data\n")
+    finally:
+        await sandbox.aclose()
+
+
+async def test_an_image_brings_its_repository_and_it_can_be_written(
+    backend: DockerBackend, docker_place: Place, connect: Connect
+) -> None:
+    image = await _derived(backend, 'RUN mkdir /testbed && echo 1 > /testbed/a\nENTRYPOINT ["false"]')
+    try:
+        spec = docker_place.spec(image=image, workdir=PurePosixPath("/testbed"), keep_workdir=True)
+        sandbox = await backend.start(spec, quiet)
+        try:
+            guest = await connect(sandbox)
+            assert guest.hello.workdir == "/testbed"
+            assert await shell(guest, "cat a && echo 2 > a && cat a") == (0, "1\n2\n")
+            assert "root inside" in sandbox.isolation
+            _, status = await shell(guest, "grep CapEff /proc/self/status")
+            assert status == f"CapEff:\t{'0' * 16}\n"
+            again = await connect(sandbox)
+            assert await again.request("ping") == ({}, b"")
+        finally:
+            await sandbox.aclose()
+    finally:
+        await _drop(backend, image)
+
+
+async def test_an_image_without_python_says_so(backend: DockerBackend, docker_place: Place) -> None:
+    image = await _derived(backend, "RUN rm -f /usr/bin/python3*")
+    try:
+        with pytest.raises(BackendUnavailable, match="no Python 3"):
+            await backend.start(docker_place.spec(image=image), quiet)
+    finally:
+        await _drop(backend, image)
+
+
+async def test_the_python_asked_for_is_chosen_and_a_missing_one_is_replaced_with_a_notice(
+    backend: DockerBackend,
+) -> None:
+    assert await backend.choose(Wanted(python="3.11"), quiet) == await backend.choose(
+        Wanted(requires_python="==3.11.*"), quiet
+    )
+    chosen = await backend.choose(Wanted(requires_python=">=3.10"), quiet)
+    assert (chosen.image, chosen.notice) == ("pdbox-sandbox:3.13", "")
+    with pytest.raises(InvalidArgument, match="no version of Python"):
+        await backend.choose(Wanted(python="newest"), quiet)
+
+
+async def test_an_image_of_the_users_own_is_taken_as_it_is(backend: DockerBackend) -> None:
+    chosen = await backend.choose(Wanted(image="pdbox-sandbox:3.11", python="3.13"), quiet)
+    assert chosen.image == "pdbox-sandbox:3.11"
+
+
+async def test_doctor_finds_all_in_order(docker_place: Place) -> None:
+    checks = await examine(DockerBackend(docker_place.environ))
+    names = ("engine", "limits", "image", "sandbox", "isolation", "enforced limits")
+    assert {check.name: check.ok for check in checks} == dict.fromkeys(names, True), checks

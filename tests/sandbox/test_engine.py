@@ -1,0 +1,98 @@
+"""Where an engine is looked for, and what is said when there is none."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sandbox import engine
+from sandbox.docker import DockerBackend
+from sandbox.doctor import examine
+from sandbox.engine import errors, locate
+from sandbox.errors import BackendUnavailable
+
+
+@contextmanager
+def listening(path: Path) -> Iterator[None]:
+    """Something that accepts connections there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        yield
+
+
+@pytest.fixture
+def no_sockets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine without an engine; gives the folder in which one would be found."""
+    monkeypatch.setattr(engine, "usual_sockets", lambda environ: (tmp_path / "a.sock", tmp_path / "b.sock"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_docker_host_comes_before_any_socket(no_sockets: Path) -> None:
+    with listening(no_sockets / "a.sock"):
+        found = locate({"DOCKER_HOST": "tcp://127.0.0.1:2375"})
+    assert (found.url, found.source) == ("tcp://127.0.0.1:2375", "DOCKER_HOST")
+
+
+def test_the_first_usual_socket_that_answers_is_taken(no_sockets: Path) -> None:
+    (no_sockets / "a.sock").touch()
+    with listening(no_sockets / "b.sock"):
+        assert locate({}).url == f"unix://{no_sockets}/b.sock"
+
+
+def test_an_unknown_context_is_named(no_sockets: Path) -> None:
+    with pytest.raises(BackendUnavailable, match="No Docker context 'nowhere'"):
+        locate({"DOCKER_CONTEXT": "nowhere"})
+
+
+def test_no_engine_gives_the_next_step(no_sockets: Path) -> None:
+    with pytest.raises(BackendUnavailable, match="No Docker engine answers") as refused:
+        locate({})
+    assert "make docker" in refused.value.hint
+
+
+def test_rootless_sockets_are_looked_for_without_xdg_runtime_dir() -> None:
+    assert any(path.match("/run/user/*/docker.sock") for path in engine.usual_sockets({}))
+    assert Path("/x/podman/podman.sock") in engine.usual_sockets({"XDG_RUNTIME_DIR": "/x"})
+
+
+def test_a_socket_that_refuses_this_user_says_how_to_be_let_in() -> None:
+    with pytest.raises(BackendUnavailable) as refused, errors():
+        raise PermissionError(13, "Permission denied")
+    assert "usermod -aG docker" in refused.value.hint
+
+
+@pytest.mark.parametrize("url", ["unix:///nonexistent/docker.sock", "tcp://127.0.0.1:1"])
+async def test_an_engine_that_is_not_there_is_one_clear_line(url: str) -> None:
+    with pytest.raises(BackendUnavailable, match="No Docker engine answers"):
+        await DockerBackend({"DOCKER_HOST": url}).probe()
+
+
+async def test_doctor_says_what_to_do_without_an_engine() -> None:
+    (check,) = await examine(DockerBackend({"DOCKER_HOST": "unix:///nonexistent/docker.sock"}))
+    assert (check.name, check.ok) == ("engine", False)
+    assert check.fix
+
+
+@pytest.mark.parametrize("by", ["variable", "configuration"])
+def test_the_context_of_the_docker_command_is_followed(no_sockets: Path, by: str) -> None:
+    config = no_sockets / "config"
+    meta = config / "contexts" / "meta" / hashlib.sha256(b"remote").hexdigest()
+    meta.mkdir(parents=True)
+    described = {"Name": "remote", "Endpoints": {"docker": {"Host": "ssh://me@far.example"}}}
+    (meta / "meta.json").write_text(json.dumps(described), encoding="utf-8")
+    environ = {"DOCKER_CONFIG": str(config)}
+    if by == "variable":
+        environ["DOCKER_CONTEXT"] = "remote"
+    else:
+        (config / "config.json").write_text('{"currentContext": "remote"}', encoding="utf-8")
+    found = locate(environ)
+    assert (found.url, found.source) == ("ssh://me@far.example", "Docker context 'remote'")

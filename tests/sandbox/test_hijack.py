@@ -1,0 +1,204 @@
+"""Streams taken out of HTTP, against a small engine of our own on a real socket."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio.abc import ByteStream
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sandbox.errors import BackendUnavailable, SandboxLost
+from sandbox.hijack import Endpoint, GuestStream, ThreadStream, open_stream
+from sandbox.peeked import PeekedStream
+
+SWITCHED = (
+    b"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\n\r\n"
+)
+
+
+def part(stream: int, data: bytes) -> bytes:
+    """What an engine makes of what a process wrote."""
+    return struct.pack(">BxxxL", stream, len(data)) + data
+
+
+@asynccontextmanager
+async def engine(path: Path, answer: Callable[[ByteStream], Awaitable[None]]) -> AsyncIterator[Endpoint]:
+    """An engine that takes one request at a time and lets `answer` do the rest."""
+
+    async def handle(client: ByteStream) -> None:
+        async with client:
+            await answer(client)
+
+    listener = await anyio.create_unix_listener(path)
+    async with listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, handle)
+        yield Endpoint(f"unix://{path}")
+        group.cancel_scope.cancel()
+
+
+async def everything(stream: ByteStream) -> bytes:
+    """All that is to be received."""
+    data = b""
+    try:
+        while True:
+            data += await stream.receive()
+    except anyio.EndOfStream:
+        return data
+
+
+async def test_a_stream_is_asked_for_and_taken_over(tmp_path: Path) -> None:
+    requests: list[bytes] = []
+
+    async def answer(client: ByteStream) -> None:
+        requests.append(await client.receive())
+        await client.send(SWITCHED + part(1, b"early "))
+        await client.send(part(1, b"echo: " + await client.receive()))
+
+    async with engine(tmp_path / "s", answer) as endpoint:
+        stream = await open_stream(endpoint, "/v1.41/exec/1/start", b"{}")
+        await stream.send(b"hello")
+        assert await everything(stream) == b"early echo: hello"
+        await stream.aclose()
+    head, _, body = requests[0].partition(b"\r\n\r\n")
+    assert head.splitlines()[0] == b"POST /v1.41/exec/1/start HTTP/1.1"
+    assert b"Upgrade: tcp" in head
+    assert body == b"{}"
+
+
+async def test_standard_error_goes_to_the_log_by_lines(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def answer(client: ByteStream) -> None:
+        await client.receive()
+        await client.send(SWITCHED + part(2, b"bro") + part(1, b"data") + part(2, b"ken\nbadly\n"))
+
+    with caplog.at_level(logging.WARNING):
+        async with engine(tmp_path / "s", answer) as endpoint:
+            stream = await open_stream(endpoint, "/x")
+            assert await everything(stream) == b"data"
+            assert list(stream.stderr) == ["broken", "badly"]
+            await stream.aclose()
+    assert caplog.messages == ["broken", "badly"]
+
+
+async def test_a_refusal_carries_the_engines_words(tmp_path: Path) -> None:
+    async def answer(client: ByteStream) -> None:
+        await client.receive()
+        await client.send(
+            b'HTTP/1.1 409 Conflict\r\nContent-Length: 30\r\n\r\n{"message":"it is not running"}'
+        )
+
+    async with engine(tmp_path / "s", answer) as endpoint:
+        with pytest.raises(SandboxLost, match="it is not running"):
+            await open_stream(endpoint, "/x")
+
+
+@pytest.mark.parametrize("words", [b"", b"SSH-2.0-OpenSSH\r\n\r\n", b"x" * 100_000])
+async def test_what_is_no_engine_is_refused(tmp_path: Path, words: bytes) -> None:
+    async def answer(client: ByteStream) -> None:
+        await client.receive()
+        await client.send(words)
+
+    async with engine(tmp_path / "s", answer) as endpoint:
+        with pytest.raises((SandboxLost, anyio.BrokenResourceError)):
+            await open_stream(endpoint, "/x")
+
+
+async def test_an_unknown_scheme_is_refused() -> None:
+    with pytest.raises(BackendUnavailable, match="gopher"):
+        await Endpoint("gopher://hole").dial()
+
+
+class Pieces(ByteStream):
+    """Gives what it was given, piece by piece."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._pieces = pieces
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        if not self._pieces:
+            raise anyio.EndOfStream
+        return self._pieces.pop(0)
+
+    async def send(self, item: bytes) -> None: ...
+    async def send_eof(self) -> None: ...
+    async def aclose(self) -> None: ...
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    parts=st.lists(st.tuples(st.sampled_from([1, 2]), st.binary(max_size=40)), max_size=8),
+    cuts=st.lists(st.integers(1, 30), min_size=1, max_size=60),
+    most=st.integers(1, 50),
+)
+def test_output_is_the_same_however_it_is_cut(
+    parts: list[tuple[int, bytes]], cuts: list[int], most: int
+) -> None:
+    wire = b"".join(part(stream, data) for stream, data in parts)
+    pieces: list[bytes] = []
+    while wire:
+        size = cuts[len(pieces) % len(cuts)]
+        pieces.append(wire[:size])
+        wire = wire[size:]
+
+    async def read() -> bytes:
+        stream, data = GuestStream(Pieces(pieces)), b""
+        try:
+            while True:
+                piece = await stream.receive(most)
+                assert 0 < len(piece) <= most
+                data += piece
+        except anyio.EndOfStream:
+            return data
+
+    assert anyio.run(read) == b"".join(data for stream, data in parts if stream == 1)
+
+
+async def test_a_cancelled_receive_loses_nothing(tmp_path: Path) -> None:
+    head, tail = part(1, b"whole")[:6], part(1, b"whole")[6:]
+    half_sent, go_on = anyio.Event(), anyio.Event()
+
+    async def answer(client: ByteStream) -> None:
+        await client.receive()
+        await client.send(SWITCHED + head)
+        half_sent.set()
+        await go_on.wait()
+        await client.send(tail)
+
+    async with engine(tmp_path / "s", answer) as endpoint:
+        stream = await open_stream(endpoint, "/x")
+        await half_sent.wait()
+        with anyio.move_on_after(0.05):
+            await stream.receive()
+        go_on.set()
+        assert await stream.receive() == b"whole"
+        await stream.aclose()
+
+
+async def test_peeking_takes_nothing_away() -> None:
+    stream = PeekedStream(Pieces([b"first", b"second"]))
+    assert await stream.started()
+    assert await stream.receive(3) == b"fir"
+    assert await everything(stream) == b"stsecond"
+    assert not await stream.started()
+
+
+async def test_a_blocking_pipe_is_read_and_written_in_threads() -> None:
+    ours, theirs = socket.socketpair()
+    stream = ThreadStream(ours)
+    await stream.send(b"ping")
+    assert theirs.recv(4) == b"ping"
+    theirs.sendall(b"pong")
+    assert await stream.receive() == b"pong"
+    theirs.close()
+    with pytest.raises(anyio.EndOfStream):
+        await stream.receive()
+    await stream.aclose()
