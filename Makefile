@@ -35,10 +35,10 @@ check: install ## format, lint, types, and the tests that need no containers
 	$(BIN)/pytest -m 'not docker'
 
 bench: image ## how fast it is, beside references measured in the same run
-	$(BIN)/python -m bench
+	$(BIN)/python -m tests.bench
 
 manifests: install ## write manifests/tools.json anew from the code
-	$(BIN)/python -m mcp_server.manifest
+	$(BIN)/pdbox tools --json > manifests/tools.json
 
 clean: ## remove what was installed and cached here; engine and images stay
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist

@@ -109,7 +109,7 @@ def listed(tool: Tool) -> ListedTool:
 
 def result(tool: Tool, answer: Answer, limit: int) -> CallToolResult:
     """`answer` as the wire has it, within its limits."""
-    answer, text = fit(answer, tool.render, limit)
+    answer, text = fit(answer, tool.render, limit, tool.data_limit)
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data_of(answer))
 
 

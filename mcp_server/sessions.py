@@ -277,7 +277,7 @@ class SessionStore:
             python=request.python or ours.python,
             entrypoint=request.entrypoint or ours.entrypoint,
             debug_entrypoint=request.debug_entrypoint or ours.debug_entrypoint,
-            setup=request.setup or ours.setup,
+            setup=ours.setup if request.setup is None else request.setup,
             env={**ours.env, **request.env},
         )
 

@@ -15,8 +15,10 @@ from pydantic import BaseModel, ConfigDict, WithJsonSchema
 
 LIMIT = 4_000
 """Characters of an answer by default, each of text and data."""
-WIDE_LIMIT = 30_000
-"""Characters where the caller asked for more. Clients break at 1 MiB a message; this stays far below, however it is escaped."""
+WIDE_LIMIT = 15_000
+"""Characters where the caller asked for more, each of text and data: no answer is over 30,000."""
+DATA_LIMIT = 26_000
+"""Characters of data that programs rather than models read, beside a text of at most `LIMIT`."""
 
 Unit = Literal["characters", "bytes", "lines", "items"]
 
@@ -68,22 +70,37 @@ def text_of(answer: A, render: Callable[[A], str]) -> str:
     return "\n".join([render(answer).rstrip("\n"), *lines])
 
 
-def fit(answer: A, render: Callable[[A], str], limit: int = LIMIT) -> tuple[A, str]:
-    """`answer` and its text, each within `limit` characters and fit for UTF-8."""
+def fit(
+    answer: A, render: Callable[[A], str], limit: int = LIMIT, data_limit: int | None = None
+) -> tuple[A, str]:
+    """`answer` and its text, each within `limit` characters and fit for UTF-8.
+
+    With a `data_limit`, data and text are cut apart: each says what is not in it.
+    """
     answer = cast(A, _encodable(answer))
+    if data_limit is None:
+        return _within(answer, render, limit, lambda candidate, text: max(len(text), _size(candidate)))
+    data, _ = _within(answer, render, data_limit, lambda candidate, _: _size(candidate))
+    _, text = _within(answer, render, limit, lambda _, text: len(text))
+    return data, text
+
+
+def _within(
+    answer: A, render: Callable[[A], str], limit: int, measure: Callable[[A, str], int]
+) -> tuple[A, str]:
     text = text_of(answer, render)
-    if max(len(text), _size(answer)) <= limit:
+    if measure(answer, text) <= limit:
         return answer, text
     low, high, best = 0, limit, None
     while low <= high:
         middle = (low + high) // 2
         candidate = _cut(answer, middle)
         text = text_of(candidate, render)
-        if max(len(text), _size(candidate)) <= limit:
+        if measure(candidate, text) <= limit:
             low, best = middle + 1, (candidate, text)
         else:
             high = middle - 1
-    return best or _last_resort(answer, render, limit)
+    return best or _last_resort(answer, render, limit, measure)
 
 
 def data_of(answer: Answer) -> dict[str, Any]:
@@ -165,13 +182,15 @@ def _item_cost(item: Any) -> int:
     return len(json.dumps(item, ensure_ascii=False)) + 1
 
 
-def _last_resort(answer: A, render: Callable[[A], str], limit: int) -> tuple[A, str]:
+def _last_resort(
+    answer: A, render: Callable[[A], str], limit: int, measure: Callable[[A, str], int]
+) -> tuple[A, str]:
     """Everything that grows is gone and it is still too long: clip every text and list in it."""
     bare = _cut(answer, 0)
     for longest in (400, 100, 30, 8):
         clipped = cast(A, _clipped(bare, longest))
         text = text_of(clipped, render)
-        if max(len(text), _size(clipped)) <= limit:
+        if measure(clipped, text) <= limit:
             return clipped, text
     return clipped, text[:limit]
 

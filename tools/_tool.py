@@ -87,6 +87,8 @@ class Tool:
     """Other names under which arguments are taken, without being shown."""
     wide: Callable[[Mapping[str, Any]], bool] = lambda arguments: False
     """Whether the caller asked for more than a short answer."""
+    data_limit: int | None = None
+    """Characters of the data where they are not to be as few as those of the text."""
     rank: int = 1
     """Place within its group in the list: what is called first comes first."""
     slow: bool = False

@@ -54,6 +54,7 @@ TOOL = Tool(
     render,
     title="Show all changes",
     group="files",
+    rank=4,
     read_only=True,
     idempotent=True,
     wide=lambda arguments: arguments["format"] == "full",

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from sandbox.session import Evaluation, Session, TestResult
-from tools._budget import Answer, Grows, Omitted
+from tools._budget import DATA_LIMIT, Answer, Grows, Omitted
 from tools._text import fenced, plural
 from tools._tool import Report, Tool
 
@@ -118,4 +118,13 @@ def _message(test: TestResult) -> str:
     return f": {test.message.strip().splitlines()[0]}" if test.message.strip() else ""
 
 
-TOOL = Tool(eval_, render, title="Run the tests", group="run", slow=True, aliases={"timeout": "timeout_s"})
+TOOL = Tool(
+    eval_,
+    render,
+    title="Run the tests",
+    group="run",
+    rank=0,
+    slow=True,
+    aliases={"timeout": "timeout_s"},
+    data_limit=DATA_LIMIT,  # scores are made of the outcome of each test
+)

@@ -67,6 +67,7 @@ TOOL = Tool(
     render,
     title="Search in files",
     group="files",
+    rank=2,
     read_only=True,
     idempotent=True,
     wide=lambda arguments: arguments["max_results"] != 100,

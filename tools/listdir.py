@@ -57,6 +57,7 @@ TOOL = Tool(
     render,
     title="List files",
     group="files",
+    rank=0,
     read_only=True,
     idempotent=True,
     wide=lambda arguments: arguments["depth"] > 1,

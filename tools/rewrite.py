@@ -64,4 +64,4 @@ def render(answer: RewriteAnswer) -> str:
     return "\n".join(part for part in parts if part)
 
 
-TOOL = Tool(rewrite, render, title="Change a file", group="files", destructive=True)
+TOOL = Tool(rewrite, render, title="Change a file", group="files", rank=3, destructive=True)

@@ -73,7 +73,7 @@ async def start_session(
         python=python,
         entrypoint=entrypoint,
         debug_entrypoint=debug_entrypoint,
-        setup=tuple(setup or ()),
+        setup=tuple(setup) if setup is not None else None,
         env=env or {},
         network=network,
     )

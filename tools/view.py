@@ -101,6 +101,7 @@ TOOL = Tool(
     render,
     title="Show a file",
     group="files",
+    rank=1,
     read_only=True,
     idempotent=True,
     wide=lambda arguments: arguments["start"] is not None or arguments["end"] is not None,

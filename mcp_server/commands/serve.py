@@ -78,7 +78,7 @@ def defaults(settings: Settings, repo: Path | None) -> SessionRequest:
         python=settings.python,
         entrypoint=settings.entrypoint,
         debug_entrypoint=settings.debug_entrypoint,
-        setup=tuple(settings.setup),
+        setup=tuple(settings.setup) or None,
         env=dict(_pair(item, "=", "--env NAME=VALUE") for item in settings.env),
     )
 

@@ -1,5 +1,7 @@
 """sys.monitoring (3.12+): code without breakpoints runs at full speed. Steps are made with sys.settrace."""
 
+# sys.monitoring came with 3.12.
+# pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import sys

@@ -1,5 +1,7 @@
 """`breakpoint()`, `pdb.set_trace()` and the like in the program lead to our session."""
 
+# Arguments are whatever the program passes.
+# pyright: reportArgumentType=false
 from __future__ import annotations
 
 import bdb

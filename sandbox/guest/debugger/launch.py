@@ -23,7 +23,7 @@ def _start():
         package = type(sys)("_pdbox")
         package.__path__ = [guest]
         sys.modules["_pdbox"] = package
-        from _pdbox.debugger import main
+        from _pdbox.debugger import main  # pyright: ignore[reportMissingImports] # just made
     finally:
         sys.dont_write_bytecode = write
         sys.path[:] = path

@@ -1,5 +1,7 @@
 """From what a person writes to a place in a file: lines with code, functions by name, modules not yet imported."""
 
+# Nodes of all kinds go through the same code.
+# pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import ast

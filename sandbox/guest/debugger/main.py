@@ -1,5 +1,7 @@
 """Sets the debugger up, becomes invisible, and runs the program."""
 
+# The session gets its parts one after the other, when the supervisor has said which.
+# pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import os

@@ -1,5 +1,7 @@
 """A pytest plug-in: stops where a test fails, and keeps pytest's own ways out of the debugger's way."""
 
+# pytest gives the configuration before it calls anything else.
+# pyright: reportOptionalMemberAccess=false
 from __future__ import annotations
 
 import importlib.util

@@ -1,5 +1,7 @@
 """What a stop looks like as data."""
 
+# Answers are JSON data.
+# pyright: reportCallIssue=false, reportArgumentType=false
 from __future__ import annotations
 
 import linecache

@@ -1,5 +1,7 @@
 """What all threads of the debugged program share: channel, breakpoints, engine, and the prompt."""
 
+# Answers are JSON data; the engine comes when the supervisor has said which.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportCallIssue=false
 from __future__ import annotations
 
 import os

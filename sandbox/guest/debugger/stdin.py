@@ -1,5 +1,7 @@
 """The program's stdin, watched: the supervisor hears when the program waits for input."""
 
+# The file has to look as the interpreter's own, which the declared types forbid.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportIncompatibleMethodOverride=false
 from __future__ import annotations
 
 import io

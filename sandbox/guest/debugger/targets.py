@@ -1,5 +1,7 @@
 """What is debugged: a script, a module or a piece of code, run in `__main__` as Python itself would."""
 
+# `runpy` has what `python -m` does, without a name for it.
+# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
 from __future__ import annotations
 
 import builtins

@@ -1,5 +1,7 @@
 """Values as text, within limits of time and size, without running the repository's code unasked."""
 
+# Classes may be anything.
+# pyright: reportOptionalMemberAccess=false
 from __future__ import annotations
 
 import os

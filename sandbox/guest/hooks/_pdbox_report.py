@@ -1,3 +1,4 @@
+# ruff: noqa: INP001 - loaded by name from here, never as a part of a package
 """Has pytest and unittest report their tests to PDBOX_REPORT, a unix datagram socket: one JSON object a datagram.
 
     {"kind": "collected", "count"}   {"kind": "start", "id"}   {"kind": "void", "message"}: the runner itself has failed
@@ -25,7 +26,7 @@ class Reporter(object):
     def __init__(self):
         self._socket = None
         self._pid = None
-        self._address = None
+        self._address = ""
         self._runs = 0
         self.owner = None
 
@@ -54,7 +55,8 @@ class Reporter(object):
     def release(self, owner):
         """The run is over; the next one in this process may report."""
         if self.owner is owner and self._pid == os.getpid():
-            self._socket.close()
+            if self._socket is not None:
+                self._socket.close()
             self._socket = self.owner = None
             os.environ[_VARIABLE] = self._address
 
@@ -119,7 +121,7 @@ class Merged(object):
         self.started = perf_counter()
         self.outcome = None
         self.message = ""
-        self.duration_s = None
+        self.duration_s = -1.0  # not told
         self.place = place
 
     def add(self, outcome, message="", weak=False):
@@ -128,7 +130,7 @@ class Merged(object):
         self.outcome, self.message = outcome, message
 
     def fields(self):
-        duration = perf_counter() - self.started if self.duration_s is None else self.duration_s
+        duration = perf_counter() - self.started if self.duration_s < 0 else self.duration_s
         found = {"outcome": self.outcome, "duration_s": round(duration, 6), "message": cut(self.message)}
         if self.place is not None:
             found["file"], found["line"] = self.place
@@ -361,11 +363,7 @@ def _before(kind, name, action):
         action(*args, **kwargs)
         return method(*args, **kwargs)
 
-    called.__name__, called.__doc__, called.__wrapped__ = name, method.__doc__, method
-    called.__qualname__, called.__module__ = method.__qualname__, method.__module__
-    for flag in ("_moduleSetUpFailed", "__unittest"):
-        if hasattr(method, flag):
-            setattr(called, flag, getattr(method, flag))
+    dressed(called, method)
     setattr(kind, name, called)
 
 
@@ -380,10 +378,13 @@ def watch_unittest_runner(module):
         finally:
             unittest_report.on_run_end()
 
-    run.__doc__, run.__wrapped__, run.__qualname__, run.__module__ = (
-        method.__doc__,
-        method,
-        method.__qualname__,
-        method.__module__,
-    )
+    dressed(run, method)
     runner.run = run
+
+
+def dressed(function, like):
+    """`function`, looking `like` the one that it stands for."""
+    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        setattr(function, name, getattr(like, name))
+    function.__dict__.update(like.__dict__)
+    function.__dict__["__wrapped__"] = like

@@ -1,6 +1,7 @@
+# ruff: noqa: INP001 - loaded by name from here, never as a part of a package
 """A pytest plugin that reports the final outcome of each test. Loaded by `_pdbox_report` once pytest itself has been."""
 
-from _pdbox_report import MAX_ID, Merged, cut, quiet, reporter
+from _pdbox_report import MAX_ID, Merged, cut, dressed, quiet, reporter
 
 _NAME = "pdbox-report"
 
@@ -20,8 +21,7 @@ def watch(config_module):
         register(config)
         return config
 
-    get_config_and_report.__doc__, get_config_and_report.__wrapped__ = get_config.__doc__, get_config
-    get_config_and_report.__name__ = get_config.__name__
+    dressed(get_config_and_report, get_config)
     config_module.get_config = get_config_and_report
 
 
@@ -128,7 +128,7 @@ class Run(object):
         if not known:
             merged = Merged()
         judge(merged, report)
-        merged.duration_s = (merged.duration_s or 0.0) + (getattr(report, "duration", 0.0) or 0.0)
+        merged.duration_s = max(0.0, merged.duration_s) + (getattr(report, "duration", 0.0) or 0.0)
         if report.when not in ("setup", "call", "teardown") or (not known and merged.outcome is not None):
             # A crashed worker of xdist: nothing more comes about this test.
             self._running.pop(report.nodeid, None)

@@ -1,8 +1,8 @@
+# ruff: noqa: INP001 - `site` loads it by its name
 # First on PYTHONPATH during a test run, so every interpreter that the run starts loads this, of whatever version: plain syntax, and no
 # imports that are not there anyway. It must never be the reason that a program fails, so all errors are swallowed.
 import os
 import sys
-
 
 _here = os.path.dirname(os.path.abspath(__file__))
 

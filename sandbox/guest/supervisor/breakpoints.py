@@ -56,6 +56,11 @@ class Breakpoints:
             self._told = {point["id"]: _place(point) for point in table}
             return table
 
+    def forget_told(self) -> None:
+        """The debugger did not take what `to_tell` gave."""
+        with self._lock:
+            self._told = {number: ("", 0) for number in self._table}
+
     def following_number(self) -> int:
         """The number that the next breakpoint gets: numbers are not used twice."""
         with self._lock:

@@ -70,14 +70,17 @@ def _counted(snapshot: Snapshot) -> tuple[dict, bytes]:
 def list_changes(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     """{rules} -> {"changes": [{"path", "kind": added|modified|deleted|mode}]}. Raises GuestError (conflict) without a baseline."""
     workspace = workspace_of(call.state)
-    changes = _changes(workspace, RuleSet(args.get("rules")))
+    changes = _changes(workspace, _baseline(workspace), RuleSet(args.get("rules")))
     return {"changes": [{"path": shown(change.path), "kind": change.kind} for change in changes]}, b""
 
 
-def _changes(workspace: Workspace, rules: RuleSet) -> list[_Change]:
-    baseline = workspace.baseline
-    if baseline is None:
+def _baseline(workspace: Workspace) -> Snapshot:
+    if workspace.baseline is None:
         raise GuestError("conflict", "There is no baseline to compare with.")
+    return workspace.baseline
+
+
+def _changes(workspace: Workspace, baseline: Snapshot, rules: RuleSet) -> list[_Change]:
     now_ns = time.time_ns()
     missing = {path for path in baseline.files if not rules.ignore.takes(path)}
     found = []
@@ -127,10 +130,11 @@ def diff(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     wanted = None if paths is None else {os.path.normpath(path) for path in paths}
     parts: list[bytes] = []
     files, omitted = [], 0
-    for change in _changes(workspace, RuleSet(args.get("rules"))):
+    baseline = _baseline(workspace)
+    for change in _changes(workspace, baseline, RuleSet(args.get("rules"))):
         if wanted is not None and change.path not in wanted:
             continue
-        part, described, left_out = _part(workspace.baseline, change, limit)
+        part, described, left_out = _part(baseline, change, limit)
         limit -= len(part)
         omitted += left_out
         parts.append(part)

@@ -10,7 +10,7 @@ import sys
 from . import extraction
 from .errors import GuestError
 from .rules import RuleSet
-from .workspace import Workspace, kind_of, open_regular, os_errors, shown, workspace_of
+from .workspace import Workspace, kind_of, open_regular, os_errors, path_of, shown, workspace_of
 
 MAX_READ = (8 << 20) - 1
 MAX_CHECKED = 2 << 20
@@ -20,7 +20,7 @@ MAX_CHECKED = 2 << 20
 def list_folder(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     """{path, depth, rules, limit} -> {"entries": [{path, kind, size, read_only, target?}], "omitted": n}, in the order of a tree."""
     workspace = workspace_of(call.state)
-    path, limit = args.get("path", "."), int(args.get("limit", 1000))
+    path, limit = path_of({"path": ".", **args}), int(args.get("limit", 1000))
     entries: list[dict] = []
     omitted = 0
     for entry in workspace.walk(path, RuleSet(args.get("rules")), int(args.get("depth", 1))):
@@ -45,7 +45,7 @@ def _described(entry) -> dict:
 
 def stat_file(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     """{path} -> {"kind", "size"} of what it leads to. Raises GuestError (not_found, path)."""
-    path = args.get("path")
+    path = path_of(args)
     real = workspace_of(call.state).locate(path)
     with os_errors(path):
         info = os.stat(real)
@@ -57,7 +57,7 @@ def read_file(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
 
     `digest` is what `files.write` takes as `expect_digest`; empty when truncated. Raises GuestError (not_found, invalid, path).
     """
-    path = args.get("path")
+    path = path_of(args)
     limit = min(int(args.get("max_bytes") or MAX_READ), MAX_READ)
     fd = open_regular(workspace_of(call.state).locate(path), path)
     with os.fdopen(fd, "rb", buffering=0) as file, os_errors(path):
@@ -97,7 +97,7 @@ def write_file(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     what it must hold now, null when there must be no such file. `syntax_error` is set for Python files that this interpreter can't compile.
     Raises GuestError: conflict when the content is another one, read_only, path, invalid, not_found.
     """
-    workspace, path = workspace_of(call.state), args.get("path")
+    workspace, path = workspace_of(call.state), path_of(args)
     real = workspace.locate(path)
     if workspace.rules.read_only.takes(workspace.relative(real)):
         raise GuestError("read_only", "%s is read-only in this session." % shown(path))
@@ -196,14 +196,15 @@ def extract(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
             workspace.extraction.abandon()
         workspace.extraction = extraction.Extraction(workspace, call.state.children, bool(args.get("unwrap")))
         return {}, b""
-    if step not in ("more", "end") or workspace.extraction is None:
+    running = workspace.extraction
+    if step not in ("more", "end") or running is None:
         raise GuestError(
             "conflict", "No archive is being extracted.", "`begin` comes first, then `more`, then `end`."
         )
     if step == "more":
-        workspace.extraction.feed(payload)
+        running.feed(payload)
         return {}, b""
-    running, workspace.extraction = workspace.extraction, None
+    workspace.extraction = None
     files, size = running.finish()
     return {"files": files, "bytes": size}, b""
 

@@ -230,9 +230,7 @@ class Program(Reports):
             )
             return self._launch(lines, None, {}, deadline, call)
         if self._state.breakpoints.untold():
-            self._ask(
-                {"op": "set_breakpoints", "breakpoints": self._state.breakpoints.to_tell()}, deadline, call
-            )
+            self._tell_breakpoints(deadline, call)
         return lines, None
 
     def _may_be_stale(self, moved: bool) -> bool:
@@ -241,6 +239,18 @@ class Program(Reports):
         """
         before, self._looked = self._looked, self._look()
         return moved or before != self._looked
+
+    def _tell_breakpoints(self, deadline: float, call) -> None:
+        request = {"op": "set_breakpoints", "breakpoints": self._state.breakpoints.to_tell()}
+        try:
+            done = self._ask(request, deadline, call)
+        except GuestError:
+            done = self._ask(request, deadline, call)  # an interrupt has hit just this
+        if done is None:
+            self._state.breakpoints.forget_told()
+            raise GuestError(
+                "conflict", "The moved breakpoints could not be set in time.", "Repeat the command."
+            )
 
     def _find_stale(self, deadline: float, call) -> list:
         try:

@@ -11,7 +11,7 @@ import time
 
 from .errors import GuestError
 from .rules import RuleSet
-from .workspace import Workspace, open_regular, shown, workspace_of
+from .workspace import Workspace, open_regular, path_of, shown, workspace_of
 
 MAX_FILE = 32 << 20
 MAX_CONTEXT = 50
@@ -52,7 +52,7 @@ class _Job:
         pattern = args.get("pattern")
         if not isinstance(pattern, str) or not pattern:
             raise GuestError("invalid", "The pattern is empty.")
-        self.path = args.get("path") or "."
+        self.path = path_of({"path": args.get("path") or "."})
         self.rules = RuleSet(args.get("rules"))
         self.context = max(0, min(int(args.get("context") or 0), MAX_CONTEXT))
         self.max_results = max(1, min(int(args.get("max_results") or 100), MAX_RESULTS))
@@ -270,7 +270,7 @@ def _variable_repeats(pattern: str):
     None when it can't be told: repeats within repeats, back references, or a pattern that this Python reads in its own way.
     """
     try:
-        from re import _parser as parser  # since Python 3.11
+        from re import _parser as parser  # pyright: ignore[reportAttributeAccessIssue] - since Python 3.11
     except ImportError:
         import sre_parse as parser
     try:

@@ -10,6 +10,11 @@ import threading
 from .errors import GuestError
 from .rules import RuleSet
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .changes import Snapshot
+    from .extraction import Extraction
+
 MAX_DEPTH = 100
 _MAKING = threading.Lock()
 
@@ -38,19 +43,17 @@ class Workspace:
         self.root = os.path.realpath(root)
         self.home = home
         self.lock = threading.Lock()
-        self.extraction = None
-        self.baseline = None
-        self.protected = None
+        self.extraction: Extraction | None = None
+        self.baseline: Snapshot | None = None
+        self.protected: Snapshot | None = None
         self.rules = RuleSet(None)
         """What tools may not see or change, once it is known: a link must not lead there."""
 
-    def locate(self, path) -> str:
+    def locate(self, path: str) -> str:
         """The real path of `path`, which need not exist.
 
-        Raises GuestError: path, when it lies outside or a link leads to a hidden file; invalid, when it is no path at all.
+        Raises GuestError (path) when it lies outside, or a link leads to a hidden file.
         """
-        if not isinstance(path, str) or not path or "\0" in path:
-            raise GuestError("invalid", "%r is not a path." % (path,))
         full = os.path.join(self.root, path)
         with os_errors(path):
             real = os.path.realpath(full)
@@ -109,6 +112,14 @@ def workspace_of(state) -> Workspace:
         if getattr(state, "workspace", None) is None:
             state.workspace = Workspace(state.workdir, state.home)
         return state.workspace
+
+
+def path_of(args: dict) -> str:
+    """The `path` of a request. Raises GuestError (invalid)."""
+    path = args.get("path")
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise GuestError("invalid", "%r is not a path." % (path,))
+    return path
 
 
 def kind_of(mode: int) -> str:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sandbox.guest.frames import FrameSocket
 
@@ -44,6 +44,7 @@ class Program:
         ours.settimeout(DEADLINE_S)
         self._frames = FrameSocket(ours)
         output, child_output = os.pipe()
+        self.stdin: int | None
         self._stdin_read, self.stdin = os.pipe()
         dump, child_dump = os.pipe()
         self._fds = [output, dump]
@@ -84,7 +85,7 @@ class Program:
         while data := os.read(fd, 1 << 16):
             self.output += data
 
-    def __enter__(self) -> Program:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -131,9 +132,11 @@ class Program:
         self.process.send_signal(INTERRUPT)
 
     def write(self, text: str) -> None:
+        assert self.stdin is not None
         os.write(self.stdin, text.encode())
 
     def close_stdin(self) -> None:
+        assert self.stdin is not None
         os.close(self.stdin)
         self.stdin = None
 

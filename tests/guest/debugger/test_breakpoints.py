@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +148,7 @@ def test_a_breakpoint_in_a_running_caller_and_in_a_suspended_generator_is_hit(st
 def test_a_program_behind_a_link_is_stopped_in(start: Any, tmp_path: Path) -> None:
     (tmp_path / "real dir: 1").mkdir()
     (tmp_path / "real dir: 1" / "mod.py").write_text("def f():\n    return 1\n")
-    os.symlink(tmp_path / "real dir: 1", tmp_path / "link")
+    (tmp_path / "link").symlink_to(tmp_path / "real dir: 1")
     program = start("import sys\nsys.path.insert(0, 'link')\nimport mod\nmod.f()\n")
     assert program.do("b real dir: 1/mod.py:2")["text"].startswith("Breakpoint 1 at ")
     assert program.do("c")["frame"]["path"] == "real dir: 1/mod.py"

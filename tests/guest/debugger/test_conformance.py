@@ -56,7 +56,7 @@ CASES += [(name, commands, "stock") for name, commands in SCRIPTS + QUIRKS]
 
 
 @pytest.mark.parametrize(
-    ("name", "commands", "engine"), CASES, ids=["%s-%d-%s" % (c[0], i, c[2]) for i, c in enumerate(CASES)]
+    ("name", "commands", "engine"), CASES, ids=[f"{c[0]}-{i}-{c[2]}" for i, c in enumerate(CASES)]
 )
 def test_text_is_that_of_pdb(
     start: Any, python: str, tmp_path: Path, name: str, commands: list[str], engine: str

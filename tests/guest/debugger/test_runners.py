@@ -118,7 +118,7 @@ def test_plugins_that_are_in_the_way_step_aside(
     plugin = {"-n 2": "xdist", "--timeout=1": "pytest_timeout"}.get(option, "pytest")
     if subprocess.run([python, "-c", "import " + plugin], capture_output=True).returncode:
         pytest.skip("this interpreter has no " + plugin)
-    (repository / "pytest.ini").write_text("[pytest]\naddopts = %s\n" % option)
+    (repository / "pytest.ini").write_text(f"[pytest]\naddopts = {option}\n")
     program = run(start, "-q", "test_cart.py::test_total")
     program.do("b pkg/cart.py:6")
     first, second = program.do("c"), program.do("c")

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,11 +89,11 @@ def test_many_commands_at_once_keep_their_answers_apart(guest: Guest) -> None:
 
 def test_no_descriptors_are_left_open(guest: Guest) -> None:
     run(guest, "true")
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(5):
         run(guest, "echo x")
         guest.ask("eval", command="true", timeout_s=10)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 @pytest.mark.parametrize(

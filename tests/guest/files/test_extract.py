@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import stat
 import tarfile
 import zipfile
@@ -13,7 +12,6 @@ import pytest
 from sandbox.guest.supervisor import extraction
 from sandbox.guest.supervisor.errors import GuestError
 from tests.guest.files.conftest import Guest
-
 
 Member = tuple[tarfile.TarInfo, bytes]
 
@@ -102,7 +100,7 @@ def test_zip_archives_are_taken_too(guest: Guest) -> None:
 def test_the_one_top_folder_of_a_release_can_be_taken_off(guest: Guest) -> None:
     members = [member("app-1.0/app-1.0/x.py", b"1"), member("app-1.0/.hidden", b"2")]
     extract(guest, tar(members, "w:gz"), unwrap=True)
-    assert sorted(os.listdir(guest.root)) == [".hidden", "app-1.0"]
+    assert sorted(path.name for path in guest.root.iterdir()) == [".hidden", "app-1.0"]
     assert (guest.root / "app-1.0" / "x.py").read_bytes() == b"1"
 
 

@@ -433,3 +433,12 @@ def test_an_interpreter_that_is_too_old_is_refused(guest: Guest) -> None:
 def start_with(guest: Guest, entrypoint: str) -> dict[str, Any]:
     guest.write("app.py", APP)
     return guest.client.pdb("c", entrypoint=entrypoint)
+
+
+def test_a_breakpoint_in_a_file_that_is_not_loaded_yet_moves_without_a_restart(guest: Guest) -> None:
+    guest.write("late.py", "def f():\n    x = 1\n    return x\n")
+    start(guest, "y = 1\nimport late\nlate.f()\n", "b late.py:3")
+    guest.write("late.py", "# one\n# two\ndef f():\n    x = 1\n    return x\n")
+    stop = guest.client.pdb("c")
+    assert (stop["run"], place(stop), stop["breakpoint"]) == (1, ("late.py", 5), 1)
+    assert stop["notices"] == ["Breakpoint 1 moved to late.py:5 `return x`."]
