@@ -17,10 +17,19 @@ from pathlib import Path, PurePosixPath
 from pathspec import GitIgnoreSpec
 
 from sandbox.errors import InvalidArgument, NotFound, PathRefused
-from sandbox.rules import MAX_DEPTH, is_bounded
+from sandbox.rules import MAX_DEPTH, lenient
 
 PIECE = 1 << 20
-ALWAYS_OUT = ("__pycache__", "node_modules", ".tox", ".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis")
+ALWAYS_OUT = (
+    "__pycache__",
+    "node_modules",
+    ".tox",
+    ".nox",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".hypothesis",
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +62,9 @@ def resolve_repository(text: str, roots: Sequence[Path]) -> Path:
             "Start the server with `--root DIR` to allow another one.",
         )
     if not path.exists():
-        raise NotFound(f"No such repository: {text[:200]}.", "Give the path of a folder, or of a tar or zip archive.")
+        raise NotFound(
+            f"No such repository: {text[:200]}.", "Give the path of a folder, or of a tar or zip archive."
+        )
     return path
 
 
@@ -101,7 +112,7 @@ def _add(archive: tarfile.TarFile, buffer: io.BytesIO, folder: Path, relative: s
         descriptor = os.open(folder / relative, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
         return
-    with open(descriptor, "rb") as file:
+    with os.fdopen(descriptor, "rb") as file:
         # By hand, and not by addfile(fileobj): the header is followed by exactly `size` bytes whatever the file does meanwhile.
         buffer.write(info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
         left = info.size
@@ -126,7 +137,7 @@ def _tarinfo(folder: Path, relative: str) -> tarfile.TarInfo:
     info = tarfile.TarInfo(relative)
     info.mtime = found.st_mtime
     if stat.S_ISLNK(found.st_mode):
-        info.type, info.linkname, info.mode = tarfile.SYMTYPE, os.readlink(folder / relative), 0o777
+        info.type, info.linkname, info.mode = tarfile.SYMTYPE, str((folder / relative).readlink()), 0o777
     elif stat.S_ISDIR(found.st_mode):
         info.type, info.mode = tarfile.DIRTYPE, 0o755
     elif stat.S_ISREG(found.st_mode):
@@ -156,10 +167,12 @@ def _walk(folder: Path) -> Iterator[tuple[str, int, bool]]:
             yield here + name, 0, out
         for name in sorted(files):
             out = not inside_git and _ignored(here + name, rules)
-            yield here + name, os.lstat(os.path.join(place, name)).st_size, out
+            yield here + name, Path(place, name).lstat().st_size, out
 
 
-def _raise_unless_below(folder: Path):  # an unreadable folder inside is left out; the repository itself must be readable
+def _raise_unless_below(
+    folder: Path,
+):  # an unreadable folder inside is left out; the repository itself must be readable
     def on_error(error: OSError) -> None:
         if error.filename is None or Path(error.filename) == folder:
             raise error
@@ -177,7 +190,7 @@ def _read_ignore(place: Path, here: str, rules: dict[str, GitIgnoreSpec]) -> Non
     file = place / ".gitignore"
     if file.is_file() and not file.is_symlink():
         lines = file.read_text("utf-8", "replace").splitlines()
-        rules[here] = GitIgnoreSpec.from_lines(line for line in lines if is_bounded(line))
+        rules[here] = lenient(lines)
 
 
 def _ignored(relative: str, rules: dict[str, GitIgnoreSpec]) -> bool:

@@ -107,7 +107,7 @@ class Sandbox(ABC):
             SandboxLost: the sandbox is gone.
         """
 
-    async def cut_network(self) -> None:
+    async def cut_network(self) -> None:  # noqa: B027 - not every backend has one to cut
         """Take away the network that set-up commands had. Nothing to do where there was none.
 
         Raises:

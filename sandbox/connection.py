@@ -115,7 +115,9 @@ class GuestConnection:
                 await pending.done.wait()
         except TimeoutError as exc:
             await self._cancel(number)
-            raise CommandTimeout(f"The sandbox did not answer `{op}` within {timeout_s + SLACK_S:g} s.") from exc
+            raise CommandTimeout(
+                f"The sandbox did not answer `{op}` within {timeout_s + SLACK_S:g} s."
+            ) from exc
         except anyio.get_cancelled_exc_class():
             await self._cancel(number)
             raise

@@ -141,7 +141,9 @@ def checked(model: type[_M], data: Any) -> _M:
         return model.model_validate(data)
     except ValidationError as exc:
         fields = ", ".join(sorted({".".join(map(str, error["loc"])) for error in exc.errors()})[:5])
-        raise ProtocolViolation(f"The sandbox answered with malformed data ({model.__name__}: {fields}).") from exc
+        raise ProtocolViolation(
+            f"The sandbox answered with malformed data ({model.__name__}: {fields})."
+        ) from exc
 
 
 class Request(Protocol):
@@ -159,7 +161,12 @@ class Debugger:
         self._request = request
 
     async def command(
-        self, command: str, *, entrypoint: str | None = None, timeout_s: float = 30.0, expect_stop: int | None = None
+        self,
+        command: str,
+        *,
+        entrypoint: str | None = None,
+        timeout_s: float = 30.0,
+        expect_stop: int | None = None,
     ) -> Stop:
         """Give pdb one or more lines; answers when it asks for the next, the program ends, or after `timeout_s`.
 
@@ -171,7 +178,9 @@ class Debugger:
         if not command.strip():
             raise InvalidArgument("The pdb command is empty.", "Say for example `b app.py:12`, `c` or `p x`.")
         if len(command) > MAX_COMMAND:
-            raise InvalidArgument(f"The pdb command has {len(command)} characters, the limit is {MAX_COMMAND}.")
+            raise InvalidArgument(
+                f"The pdb command has {len(command)} characters, the limit is {MAX_COMMAND}."
+            )
         args = {
             "lines": command.splitlines(),
             "entrypoint": entrypoint or None,
@@ -180,7 +189,9 @@ class Debugger:
         }
         return checked(Stop, (await self._request("debug.command", args, timeout_s=timeout_s))[0])
 
-    async def wait(self, *, timeout_s: float = 30.0, interrupt: bool = False, stdin: str | None = None) -> Stop:
+    async def wait(
+        self, *, timeout_s: float = 30.0, interrupt: bool = False, stdin: str | None = None
+    ) -> Stop:
         """Wait until the program stops, exits or reads; `interrupt` stops it where it is, `stdin` feeds it first."""
         args = {"timeout_s": timeout_s, "interrupt": interrupt, "stdin": stdin, "eof": False}
         return checked(Stop, (await self._request("debug.wait", args, timeout_s=timeout_s))[0])

@@ -53,14 +53,19 @@ def with_tests(entrypoint: str, tests: Sequence[str], files: Iterable[str]) -> s
     """
     for test in tests:
         if test.startswith("-") or "\0" in test:
-            raise InvalidArgument(f"{test!r} is not a test id.", "Give ids such as tests/test_a.py::test_b[1-2].")
+            raise InvalidArgument(
+                f"{test!r} is not a test id.", "Give ids such as tests/test_a.py::test_b[1-2]."
+            )
     words = _split(entrypoint)
     if _SHELL.intersection(entrypoint):
         raise InvalidArgument(
             f"`{entrypoint}` is a shell command, so `tests` can't choose among its tests.",
             "Give the whole command as `entrypoint`.",
         )
-    runner = next((i for i, word in enumerate(words) if word.rsplit("/", 1)[-1] in ("pytest", "py.test", "unittest")), None)
+    runner = next(
+        (i for i, word in enumerate(words) if word.rsplit("/", 1)[-1] in ("pytest", "py.test", "unittest")),
+        None,
+    )
     if runner is None:
         raise InvalidArgument(
             f"`{entrypoint}` is not a pytest or unittest command, so `tests` can't choose among its tests.",
@@ -84,7 +89,9 @@ def _is_test_path(word: str, known: set[str]) -> bool:
 
 def _looks_like_test(name: str) -> bool:
     base = name.rsplit("/", 1)[-1]
-    return base.endswith(".py") and (base.startswith("test_") or base.endswith("_test.py") or base in ("test.py", "tests.py"))
+    return base.endswith(".py") and (
+        base.startswith("test_") or base.endswith("_test.py") or base in ("test.py", "tests.py")
+    )
 
 
 def _has_section(text: str, section: str) -> bool:

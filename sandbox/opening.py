@@ -81,7 +81,9 @@ async def open_session(
         BackendUnavailable: no sandbox can be had.
     """
     source = _source(request, policy)
-    pyproject = _host_text(source.folder / "pyproject.toml") if source.folder and source.folder.is_dir() else ""
+    pyproject = (
+        _host_text(source.folder / "pyproject.toml") if source.folder and source.folder.is_dir() else ""
+    )
     python = request.python or _own_text(_own_settings(pyproject), "python")
     chosen = await backend.choose(Wanted(request.image, python, requires_python(pyproject)), progress)
     spec = SandboxSpec(
@@ -129,7 +131,9 @@ async def adopt_session(backend: Backend, found: Found, handle: str, tasks: Task
 
 def _source(request: SessionRequest, policy: Policy) -> _Source:
     if request.network and not policy.allow_network:
-        raise InvalidArgument("This server gives sandboxes no network.", "Its operator can allow it with `--network`.")
+        raise InvalidArgument(
+            "This server gives sandboxes no network.", "Its operator can allow it with `--network`."
+        )
     repo = request.repo
     if not repo:
         return _Source()
@@ -172,7 +176,11 @@ async def _copy_tracked(session: Session, folder: Path) -> None:
     run = await session.run(f"{_GIT} ls-files -d -z", timeout_s=60)
     names = run.output.split("\0") if run.exit_code == 0 else []
     # The list comes out of the sandbox: only plain names below the folder, not through links.
-    inside = [name for name in names if name and posixpath.normpath(name) == name and not name.startswith(("../", "/"))]
+    inside = [
+        name
+        for name in names
+        if name and posixpath.normpath(name) == name and not name.startswith(("../", "/"))
+    ]
     real = [name for name in inside if (folder / name).parent.resolve().is_relative_to(folder)]
     if real:
         await _extract(session, archive.pieces(folder, real))
@@ -197,11 +205,15 @@ async def _git(session: Session, command: str, what: str) -> None:
         raise InvalidArgument(f"git can't {what}: {result.output.strip()[:500]}")
 
 
-async def _prepare(session: Session, request: SessionRequest, notices: Sequence[str], progress: Progress) -> None:
+async def _prepare(
+    session: Session, request: SessionRequest, notices: Sequence[str], progress: Progress
+) -> None:
     """Read what the repository says about itself, run its set-up, take the baseline of `diff`, and remember it all."""
     texts = {name: await _small_file(session, name) for name in _READ_AT_START}
     own = _own_settings(texts["pyproject.toml"])
-    rules = Rules(*(tuple(texts[name].splitlines()) for name in (".debugignore", ".debugreadonly", ".gitignore")))
+    rules = Rules(
+        *(tuple(texts[name].splitlines()) for name in (".debugignore", ".debugreadonly", ".gitignore"))
+    )
     entrypoint = request.entrypoint or _own_text(own, "entrypoint")
     memory = Memory(
         rules=rules,
@@ -260,7 +272,10 @@ async def _small_file(session: Session, name: str) -> str:
 
 def _env(session: Session, env: dict[str, str]) -> dict[str, str]:
     """`{workspace}` in a value is the workspace's root."""
-    return {name: value.replace("{workspace}", str(session.workspace.root)) for name, value in checked_env(env).items()}
+    return {
+        name: value.replace("{workspace}", str(session.workspace.root))
+        for name, value in checked_env(env).items()
+    }
 
 
 def _file_pieces(file: Path) -> Iterator[bytes]:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 
 from pathspec import GitIgnoreSpec
-from pathspec.pattern import RegexPattern
 
 from sandbox.errors import InvalidArgument
 
-JUNK = (".git/", "__pycache__/", "*.py[co]", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".hypothesis/", ".DS_Store")
+JUNK = (
+    ".git/",
+    "__pycache__/",
+    "*.py[co]",
+    ".pytest_cache/",
+    ".mypy_cache/",
+    ".ruff_cache/",
+    ".hypothesis/",
+    ".DS_Store",
+)
 """What programs leave behind; never part of a listing, a search or a diff."""
 
 Pairs = list[tuple[str, bool]]
@@ -18,34 +28,44 @@ MAX_DEPTH = 100
 """Folders below folders; what lies deeper is left out."""
 
 
-def is_bounded(line: str) -> bool:
-    """Whether matching the pattern takes bounded time.
-
-    Patterns become backtracking regular expressions, and a hostile repository brings both the pattern and the names.
-    """
-    return len(line) <= 1000 and line.count("**") <= 3 and all(part.count("*") <= 3 for part in line.split("/"))
+def lenient(lines: Iterable[str]) -> GitIgnoreSpec:
+    """The patterns among `lines` of a `.gitignore`; those that are none, or too costly, are passed over as git does."""
+    return GitIgnoreSpec.from_lines(line for line in lines if _problem(line) is None)
 
 
-def compile_rules(lines: Iterable[str], source: str = ".gitignore") -> Pairs:
+def compile_rules(lines: Iterable[str], source: str) -> Pairs:
     """(regular expression, include) for each pattern; for a path, the last one that matches decides.
 
     Directories are matched with a trailing slash, and a path is out when it or a folder above it is.
 
     Raises:
-        InvalidArgument: a line that is no pattern, naming `source`.
+        InvalidArgument: a line that is no pattern, or too costly, naming `source`.
     """
     lines = list(lines)
-    if (bad := next((line for line in lines if not is_bounded(line)), None)) is not None:
-        raise InvalidArgument(f"{source} has a pattern with too many wildcards: {bad[:100]!r}.", "Three `*` a name are the limit.")
+    for line in lines:
+        if problem := _problem(line):
+            raise InvalidArgument(f"{source} has a line that can't be used: {line[:100]!r} {problem}.")
+    return _pairs(GitIgnoreSpec.from_lines(lines))
+
+
+def _problem(line: str) -> str | None:
+    # Patterns become backtracking regular expressions, and a hostile repository brings both them and the names.
+    if len(line) > 1000 or line.count("**") > 3 or any(part.count("*") > 3 for part in line.split("/")):
+        return "has too many wildcards"
     try:
-        spec = GitIgnoreSpec.from_lines(lines)
-    except ValueError as exc:
-        raise InvalidArgument(f"{source} has a line that is not a gitignore pattern: {exc}.") from exc
-    return [
-        (pattern.regex.pattern, pattern.include)
-        for pattern in spec.patterns
-        if isinstance(pattern, RegexPattern) and pattern.regex is not None and pattern.include is not None
-    ]
+        GitIgnoreSpec.from_lines([line])
+    except ValueError:
+        return "is no gitignore pattern"
+    return None
+
+
+def _pairs(spec: GitIgnoreSpec) -> Pairs:
+    pairs: Pairs = []
+    for pattern in spec.patterns:
+        regex = cast("re.Pattern[str] | None", pattern.regex)  # pyright: ignore[reportUnknownMemberType]
+        if regex is not None and pattern.include is not None:  # comments and empty lines have none
+            pairs.append((regex.pattern, pattern.include))
+    return pairs
 
 
 @dataclass(frozen=True)
@@ -68,4 +88,4 @@ class Rules:
 
     def for_diff(self) -> dict[str, Pairs]:
         """Rules for the baseline and the diff: hidden files count, junk and untracked ones don't."""
-        return {"ignore": compile_rules((*JUNK, *self.untracked), ".gitignore"), "read_only": []}
+        return {"ignore": _pairs(lenient((*JUNK, *self.untracked))), "read_only": []}

@@ -24,7 +24,12 @@ from sandbox.workspace import Workspace
 MAX_OUTPUT = 1 << 20
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _GOOD = {"passed", "xfailed", "skipped"}
-_COUNTED = {"passed": {"passed", "xpassed"}, "failed": {"failed"}, "errors": {"error"}, "skipped": {"skipped", "xfailed"}}
+_COUNTED = {
+    "passed": {"passed", "xpassed"},
+    "failed": {"failed"},
+    "errors": {"error"},
+    "skipped": {"skipped", "xfailed"},
+}
 
 
 class _Data(BaseModel):
@@ -144,7 +149,9 @@ class Session:
             if old is not None and old.lost is None:
                 return old
             if old is not None and isinstance(old.lost, ProtocolViolation):
-                raise SandboxLost(f"The session is unusable: {old.lost.message}", "start_session opens a new one.")
+                raise SandboxLost(
+                    f"The session is unusable: {old.lost.message}", "start_session opens a new one."
+                )
             self._connection = await GuestConnection.open(await self.sandbox.connect(), self._tasks)
             return self._connection
 
@@ -200,7 +207,9 @@ class Session:
             "timeout_s": timeout_s,
             "max_output": MAX_OUTPUT,
         }
-        return checked(ExecResult, (await self.request("exec", args, timeout_s=timeout_s, on_progress=on_progress))[0])
+        return checked(
+            ExecResult, (await self.request("exec", args, timeout_s=timeout_s, on_progress=on_progress))[0]
+        )
 
     async def evaluate(
         self,
@@ -280,5 +289,7 @@ def checked_env(env: dict[str, str]) -> dict[str, str]:
     """
     for name, value in env.items():
         if not _VARIABLE.fullmatch(name) or "\0" in value:
-            raise InvalidArgument(f"{name!r} is not the name of an environment variable, or its value has a NUL.")
+            raise InvalidArgument(
+                f"{name!r} is not the name of an environment variable, or its value has a NUL."
+            )
     return env

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sandbox.debugger import Breakpoint, Long, Number, Request, Short, checked
+from sandbox.debugger import Breakpoint, Number, Request, Short, checked
 from sandbox.errors import InvalidArgument, NotFound, PathRefused, ReadOnlyFile
 from sandbox.rules import Pairs, Rules
 
@@ -131,13 +131,17 @@ class Workspace:
             PathRefused: it leaves the repository or is hidden.
         """
         if not text or "\0" in text:
-            raise PathRefused(f"{text!r} is not a path.", "Paths are relative to the repository root, for example src/app.py.")
-        if text.startswith("/"):
-            inside = posixpath.relpath(posixpath.normpath(text), str(self.root))
-        else:
-            inside = posixpath.normpath(text)
+            raise PathRefused(
+                f"{text!r} is not a path.",
+                "Paths are relative to the repository root, for example src/app.py.",
+            )
+        inside = posixpath.normpath(text)
+        if inside.startswith("/"):
+            inside = posixpath.relpath(inside, str(self.root))
         if inside == ".." or inside.startswith(("../", "/")):
-            raise PathRefused(f"{text[:200]} is outside of the repository.", "Paths are relative to the repository root.")
+            raise PathRefused(
+                f"{text[:200]} is outside of the repository.", "Paths are relative to the repository root."
+            )
         if inside == ".git" or inside.startswith(".git/") or self._out(inside, "ignore"):
             raise PathRefused(f"{inside} is hidden in this session (.debugignore).")
         return inside
@@ -213,7 +217,10 @@ class Workspace:
         """
         inside = self.path(path)
         if self.is_read_only(inside):
-            raise ReadOnlyFile(f"{inside} is read-only in this session (.debugreadonly).", "Change the code it tests instead.")
+            raise ReadOnlyFile(
+                f"{inside} is read-only in this session (.debugreadonly).",
+                "Change the code it tests instead.",
+            )
         return await self.replace(inside, _edit(new_code, start, end, old_code))
 
     async def replace(self, inside: str, change: Callable[[FileText | None], str]) -> Rewritten:
@@ -238,13 +245,17 @@ class Workspace:
         args = {"rules": self._rules.for_diff(), "paths": None, "max_bytes": MAX_PATCH - (64 << 10)}
         header, payload = await self._request("files.diff", args, timeout_s=60)
         answer = checked(_DiffAnswer, header)
-        return Patch(text=payload.decode("utf-8", "surrogateescape"), files=answer.files, omitted_bytes=answer.omitted)
+        return Patch(
+            text=payload.decode("utf-8", "surrogateescape"), files=answer.files, omitted_bytes=answer.omitted
+        )
 
     async def _read_bytes(self, inside: str) -> tuple[bytes, str]:
         header, data = await self._request("files.read", {"path": inside, "max_bytes": MAX_FILE - 1})
         info = checked(_FileInfo, header)
         if info.truncated:
-            raise InvalidArgument(f"{inside} has {info.size} bytes; files up to {MAX_FILE >> 20} MiB can be shown.")
+            raise InvalidArgument(
+                f"{inside} has {info.size} bytes; files up to {MAX_FILE >> 20} MiB can be shown."
+            )
         return data, info.digest
 
     def _split_glob(self, path: str) -> tuple[str, str | None]:
@@ -274,7 +285,9 @@ def _matches(path: str, pairs: Pairs) -> bool:
 
 def _decoded(path: str, data: bytes, digest: str, read_only: bool) -> FileText:
     if b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InvalidArgument(f"{path} is a binary file ({len(data)} bytes).", "`bash` with `xxd` or `file` can look at it.")
+        raise InvalidArgument(
+            f"{path} is a binary file ({len(data)} bytes).", "`bash` with `xxd` or `file` can look at it."
+        )
     encoding = _encoding(data)
     try:
         text = data.decode(encoding)
@@ -321,7 +334,8 @@ def _encoded(text: str, old: FileText | None) -> bytes:
         return text.encode(encoding)
     except UnicodeEncodeError as exc:
         raise InvalidArgument(
-            f"The file is {encoding}, which can't hold {text[exc.start : exc.end][:10]!r}.", "Use an escape sequence."
+            f"The file is {encoding}, which can't hold {text[exc.start : exc.end][:10]!r}.",
+            "Use an escape sequence.",
         ) from exc
 
 
@@ -344,7 +358,8 @@ def _replace_lines(file: FileText | None, start: int | None, end: int | None, ne
     last = (first if end is None else end) if start is not None else end or total
     if not 1 <= first <= total + 1 or last < first - 1 or last > max(total, first):
         raise InvalidArgument(
-            f"Lines {first}-{last} don't exist: the file has {total}.", "`view` shows the numbers; start = last + 1 appends."
+            f"Lines {first}-{last} don't exist: the file has {total}.",
+            "`view` shows the numbers; start = last + 1 appends.",
         )
     lines = list(file.lines) if file else []
     new = new_code.split("\n")
@@ -357,7 +372,9 @@ def _replace_lines(file: FileText | None, start: int | None, end: int | None, ne
 
 def _replace_text(file: FileText | None, old_code: str, new_code: str) -> str:
     if file is None:
-        raise NotFound("No such file, so `old_code` stands nowhere in it.", "Leave `old_code` out to make the file.")
+        raise NotFound(
+            "No such file, so `old_code` stands nowhere in it.", "Leave `old_code` out to make the file."
+        )
     if not old_code:
         raise InvalidArgument("`old_code` is empty.", "Give the text to replace, or `start` and `end`.")
     text = _text(file)
@@ -366,10 +383,15 @@ def _replace_text(file: FileText | None, old_code: str, new_code: str) -> str:
         return text.replace(old_code, new_code, 1)
     if count == 0:
         near = _nearest(file.lines, old_code)
-        raise InvalidArgument(f"`old_code` does not stand in {file.path}.{near}", "`view` shows the text as it is now.")
+        raise InvalidArgument(
+            f"`old_code` does not stand in {file.path}.{near}", "`view` shows the text as it is now."
+        )
     places = [text.count("\n", 0, found.start()) + 1 for found in re.finditer(re.escape(old_code), text)]
     numbers = ", ".join(map(str, places[:10])) + (", …" if len(places) > 10 else "")
-    raise InvalidArgument(f"`old_code` stands {count} times in {file.path} (lines {numbers}).", "Give more of the text, or `start` and `end`.")
+    raise InvalidArgument(
+        f"`old_code` stands {count} times in {file.path} (lines {numbers}).",
+        "Give more of the text, or `start` and `end`.",
+    )
 
 
 def _nearest(lines: list[str], old_code: str) -> str:

@@ -19,7 +19,9 @@ from tests.bench.measure import Row, Timing, repeat, table, timing
 from tests.e2e.client import PDBOX, Session, pdbox
 
 LOOP = "x = 1\n" + "x += 1\n" * 4000
-FAILING = "def half(n):\n    return n // 2\n\ndef test_half():\n    value = half(3)\n    assert value == 1.5\n"
+FAILING = (
+    "def half(n):\n    return n // 2\n\ndef test_half():\n    value = half(3)\n    assert value == 1.5\n"
+)
 FLOOD = "for _ in range(200_000):\n    print('x' * 99)\n"
 
 
@@ -53,7 +55,11 @@ async def calls(repo: Path, runs: int) -> list[Row]:
             ("view, 60 lines", 3.0, lambda: session.call("view", path="loop.py", start=1, end=60)),
             ("grep in one file", 3.0, lambda: session.call("grep", pattern="value ==", path="test_half.py")),
             ("listdir", 3.0, lambda: session.call("listdir")),
-            ("rewrite one line", 3.0, lambda: session.call("rewrite", path="note.txt", new_code=f"{next(edits)}\n")),
+            (
+                "rewrite one line",
+                3.0,
+                lambda: session.call("rewrite", path="note.txt", new_code=f"{next(edits)}\n"),
+            ),
         ]
         for what, over, call in measured:
             taken = await repeat(call, runs, 20)
@@ -85,9 +91,21 @@ async def starts(image: str, repo: Path) -> list[Row]:
     ours = await references.server_start([str(PDBOX), "serve", "--repo", str(repo)], 6)
     return [
         Row("create and start of a bare container", bare),
-        Row("start_session, 1 MB repository, image present", opening, "", f"{limit:.0f} ms", opening.median <= limit),
+        Row(
+            "start_session, 1 MB repository, image present",
+            opening,
+            "",
+            f"{limit:.0f} ms",
+            opening.median <= limit,
+        ),
         Row("start of a bare SDK server", sdk),
-        Row("start of `pdbox serve`", ours, f"{ours.median / sdk.median:.2f} ×", "1.1 ×", ours.median <= 1.1 * sdk.median),
+        Row(
+            "start of `pdbox serve`",
+            ours,
+            f"{ours.median / sdk.median:.2f} ×",
+            "1.1 ×",
+            ours.median <= 1.1 * sdk.median,
+        ),
     ]
 
 
@@ -105,7 +123,9 @@ async def tasks(repo: Path) -> list[Row]:
                 flood = await _flood(session)
     spawn = timing(times)
     return [
-        Row("client spawn to a local of the failing test, 2 calls", spawn, "", "1500 ms", spawn.median <= 1500),
+        Row(
+            "client spawn to a local of the failing test, 2 calls", spawn, "", "1500 ms", spawn.median <= 1500
+        ),
         Row("20 MB of program output", flood, "", "1000 ms", flood.median < 1000),
     ]
 
@@ -124,7 +144,12 @@ async def main(arguments: argparse.Namespace) -> None:
         async with pdbox("--repo", str(repo), "--backend", "docker") as session:
             image = (await session.call("start_session"))["image"]
         rows: list[Row] = []
-        parts = (lambda: calls(repo, arguments.runs), lambda: floors(image, repo), lambda: starts(image, repo), lambda: tasks(repo))
+        parts = (
+            lambda: calls(repo, arguments.runs),
+            lambda: floors(image, repo),
+            lambda: starts(image, repo),
+            lambda: tasks(repo),
+        )
         for number, part in enumerate(parts, 1):
             sys.stderr.write(f"part {number} of {len(parts)} …\n")
             rows += await part()

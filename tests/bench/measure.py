@@ -43,7 +43,9 @@ async def repeat(call: Callable[[], Awaitable[object]], runs: int, warm_up: int 
 def timing(times: list[float]) -> Timing:
     """Median and 90th percentile of `times` (ms)."""
     ordered = sorted(times)
-    return Timing(statistics.median(ordered), ordered[min(len(ordered) - 1, int(len(ordered) * 0.9))], len(ordered))
+    return Timing(
+        statistics.median(ordered), ordered[min(len(ordered) - 1, int(len(ordered) * 0.9))], len(ordered)
+    )
 
 
 def table(rows: list[Row]) -> str:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ NOOP = Path(__file__).with_name("noop_server.py")
 @asynccontextmanager
 async def noop_client() -> AsyncIterator[Client]:
     """A client on the server that does nothing."""
-    async with Client(stdio_client(StdioServerParameters(command=sys.executable, args=[str(NOOP)]))) as client:
+    async with Client(
+        stdio_client(StdioServerParameters(command=sys.executable, args=[str(NOOP)]))
+    ) as client:
         yield client
 
 
@@ -38,7 +41,9 @@ async def server_start(command: list[str], runs: int, tool_list: bool = True) ->
     """From spawning a server to its answer to the first request."""
 
     async def once() -> None:
-        async with Client(stdio_client(StdioServerParameters(command=command[0], args=command[1:]))) as client:
+        async with Client(
+            stdio_client(StdioServerParameters(command=command[0], args=command[1:]))
+        ) as client:
             started.append((time.perf_counter() - begin) * 1000)
             if tool_list:
                 await client.list_tools()
@@ -53,7 +58,9 @@ async def server_start(command: list[str], runs: int, tool_list: bool = True) ->
 async def docker_exec(image: str, runs: int) -> Timing:
     """`docker exec` of `true`, once per command, through the SDK."""
     client: Any = docker.from_env()
-    container = client.containers.run(image, ["sleep", "600"], detach=True, auto_remove=True, network_mode="none")
+    container = client.containers.run(
+        image, ["sleep", "600"], detach=True, auto_remove=True, network_mode="none"
+    )
     try:
         return await repeat(lambda: anyio.to_thread.run_sync(container.exec_run, ["true"]), runs)
     finally:
@@ -71,13 +78,13 @@ async def bare_start(image: str, runs: int) -> Timing:
         )
         await anyio.to_thread.run_sync(container.start)
         times.append((time.perf_counter() - begin) * 1000)
-        await anyio.to_thread.run_sync(lambda: container.remove(force=True))
+        await anyio.to_thread.run_sync(partial(container.remove, force=True))
     return timing(times)
 
 
 async def stock_pdb(program: Path, runs: int) -> Timing:
     """`p x` to stock pdb on a pipe, on this machine, read up to its prompt."""
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # noqa: ASYNC220 - nothing else runs in this loop meanwhile
         [sys.executable, "-m", "pdb", str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
     )
     assert process.stdin is not None and process.stdout is not None

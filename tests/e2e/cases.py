@@ -122,12 +122,18 @@ def parse_patch(text: str) -> dict[str, list[Hunk]]:
         elif found := re.match(r"@@ -(\d+)(?:,(\d+))? \+", line):
             start, count = int(found[1]), int(found[2] or 1)
             body: list[str] = []
-            while index < len(lines) and lines[index][:1] in (" ", "+", "-", "\\") and not lines[index].startswith("--- "):
+            while (
+                index < len(lines)
+                and lines[index][:1] in (" ", "+", "-", "\\")
+                and not lines[index].startswith("--- ")
+            ):
                 body.append(lines[index])
                 index += 1
             new = [entry[1:] for entry in body if entry[:1] in (" ", "+")]
             first = start if count else start + 1
-            edits.setdefault(path, []).insert(0, Hunk(first, first + count - 1, "".join(f"{entry}\n" for entry in new)))
+            edits.setdefault(path, []).insert(
+                0, Hunk(first, first + count - 1, "".join(f"{entry}\n" for entry in new))
+            )
     return edits
 
 
@@ -135,7 +141,9 @@ def find_cases() -> list[Case]:
     """The cases that are here: the shared ones, those laid from clones, or else the project's own samples."""
     found = sorted(SHARED.glob("mini_nightmare/*/case.json")) + sorted(SHARED.glob("swebench/*/case.json"))
     if os.environ.get("PDBOX_ALL_CASES") != "1":
-        found = [path for path in found if path.parts[-3] != "swebench" or path.parts[-2] in QUICK_REPOSITORIES]
+        found = [
+            path for path in found if path.parts[-3] != "swebench" or path.parts[-2] in QUICK_REPOSITORIES
+        ]
     if LAID:
         found += sorted(Path(LAID).glob("*/*/case.json"))
     return [Case(path.parent) for path in found or sorted(OWN.glob("*/case.json"))]
@@ -149,8 +157,23 @@ def wheels(requirements: list[str], python: str, cache: Path) -> Path:
     stamp = folder / f"{hash_of(wanted)}.done"
     if not stamp.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "pip", "download", "-q", "--dest", str(folder), "--only-binary=:all:"]
-        platforms = ["manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64"]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "-q",
+            "--dest",
+            str(folder),
+            "--only-binary=:all:",
+        ]
+        platforms = [
+            "manylinux_2_28_x86_64",
+            "manylinux_2_17_x86_64",
+            "manylinux2014_x86_64",
+            "manylinux2010_x86_64",
+            "manylinux1_x86_64",
+        ]
         command += [f"--platform={name}" for name in platforms] + [f"--python-version={python}", *wanted]
         subprocess.run(command, check=True, capture_output=True)
         stamp.touch()

@@ -42,10 +42,16 @@ class Session:
 
 
 @asynccontextmanager
-async def pdbox(*arguments: str, mode: str = "auto", env: dict[str, str] | None = None) -> AsyncIterator[Session]:
+async def pdbox(
+    *arguments: str, mode: str = "auto", env: dict[str, str] | None = None
+) -> AsyncIterator[Session]:
     """Start `pdbox serve` with `arguments` and connect to it over stdio."""
-    passed = {name: value for name, value in os.environ.items() if name.startswith(("PDBOX_", "DOCKER_", "XDG_"))}
-    parameters = StdioServerParameters(command=str(PDBOX), args=["serve", *arguments], env={**passed, **(env or {})})
+    passed = {
+        name: value for name, value in os.environ.items() if name.startswith(("PDBOX_", "DOCKER_", "XDG_"))
+    }
+    parameters = StdioServerParameters(
+        command=str(PDBOX), args=["serve", *arguments], env={**passed, **(env or {})}
+    )
     failure: Exception | None = None
     async with Client(stdio_client(parameters), mode=mode) as client:
         try:

@@ -43,7 +43,9 @@ async def test_case_fails_stops_is_fixed_and_passes(case: Case, tmp_path: Path, 
 
 def nearest_python(version: str) -> str:
     """The image of the tests that is closest to what the case was verified with."""
-    return {"3.7": "3.9", "3.8": "3.9", "3.10": "3.11", "3.11": "3.11", "3.12": "3.13", "3.13": "3.13"}[version]
+    return {"3.7": "3.9", "3.8": "3.9", "3.10": "3.11", "3.11": "3.11", "3.12": "3.13", "3.13": "3.13"}[
+        version
+    ]
 
 
 async def assert_outcomes(session: Session, case: Case, fixed: bool) -> None:
@@ -63,7 +65,9 @@ async def assert_outcomes(session: Session, case: Case, fixed: bool) -> None:
 
 async def assert_probe(session: Session, probe: Probe) -> None:
     condition = f", {probe.condition}" if probe.condition else ""
-    stop = await session.call("pdb", command=f"b {probe.file}:{probe.line}{condition}", entrypoint=probe.debug_entrypoint)
+    stop = await session.call(
+        "pdb", command=f"b {probe.file}:{probe.line}{condition}", entrypoint=probe.debug_entrypoint
+    )
     number = max(bp["id"] for bp in stop["breakpoints"])
     if probe.hit > 1:
         await session.call("pdb", command=f"ignore {number} {probe.hit - 1}")

@@ -50,7 +50,9 @@ async def test_a_program_that_reads_waits_for_input_and_gets_it(tmp_path: Path, 
         await still_works(session)
 
 
-async def test_a_program_that_never_ends_is_running_then_interrupted(tmp_path: Path, backend: list[str]) -> None:
+async def test_a_program_that_never_ends_is_running_then_interrupted(
+    tmp_path: Path, backend: list[str]
+) -> None:
     repo = repository(tmp_path, fine=FINE, loop="n = 0\nwhile True:\n    n += 1\n")
     async with pdbox("--repo", str(repo), *backend) as session:
         stop = await session.call("pdb", command="c", entrypoint="python loop.py", timeout_s=0.5)
@@ -65,7 +67,9 @@ async def test_a_program_that_never_ends_is_running_then_interrupted(tmp_path: P
 
 
 async def test_a_program_that_exits_says_how(tmp_path: Path, backend: list[str]) -> None:
-    repo = repository(tmp_path, fine=FINE, leave="import sys\nprint('bye')\nsys.exit(3)\n", drop="import os\nos._exit(5)\n")
+    repo = repository(
+        tmp_path, fine=FINE, leave="import sys\nprint('bye')\nsys.exit(3)\n", drop="import os\nos._exit(5)\n"
+    )
     async with pdbox("--repo", str(repo), *backend) as session:
         stop = await session.call("pdb", command="c", entrypoint="python leave.py")
         assert (stop["state"], stop["exit_code"], stop["output"]) == ("exited", 3, "bye\n")
@@ -74,7 +78,9 @@ async def test_a_program_that_exits_says_how(tmp_path: Path, backend: list[str])
         await still_works(session)
 
 
-async def test_a_program_that_is_killed_says_by_what_and_keeps_breakpoints(tmp_path: Path, backend: list[str]) -> None:
+async def test_a_program_that_is_killed_says_by_what_and_keeps_breakpoints(
+    tmp_path: Path, backend: list[str]
+) -> None:
     repo = repository(tmp_path, fine=FINE, die="import os\nx = 1\nos.kill(os.getpid(), 9)\n")
     async with pdbox("--repo", str(repo), *backend) as session:
         await session.call("pdb", command="b die.py:2, x != 7", entrypoint="python die.py")
@@ -100,7 +106,9 @@ async def test_two_calls_at_once_never_mix_replies(tmp_path: Path, backend: list
 
 
 async def test_20_mb_of_output_give_a_bounded_answer(tmp_path: Path, backend: list[str]) -> None:
-    repo = repository(tmp_path, fine=FINE, flood="for _ in range(200_000):\n    print('x' * 99)\nprint('end')\n")
+    repo = repository(
+        tmp_path, fine=FINE, flood="for _ in range(200_000):\n    print('x' * 99)\nprint('end')\n"
+    )
     async with pdbox("--repo", str(repo), *backend) as session:
         stop = await session.call("pdb", command="c", entrypoint="python flood.py")
         assert (stop["state"], stop["exit_code"]) == ("exited", 0)
@@ -110,7 +118,9 @@ async def test_20_mb_of_output_give_a_bounded_answer(tmp_path: Path, backend: li
         await still_works(session)
 
 
-async def test_a_hung_evaluation_is_interrupted_and_the_program_stays_where_it_was(tmp_path: Path, backend: list[str]) -> None:
+async def test_a_hung_evaluation_is_interrupted_and_the_program_stays_where_it_was(
+    tmp_path: Path, backend: list[str]
+) -> None:
     repo = repository(tmp_path, fine=FINE, hang="def f():\n    while True:\n        pass\nx = 5\ny = 6\n")
     async with pdbox("--repo", str(repo), *backend) as session:
         await session.call("pdb", command="b hang.py:5\nc", entrypoint="python hang.py")
@@ -121,26 +131,39 @@ async def test_a_hung_evaluation_is_interrupted_and_the_program_stays_where_it_w
 
 
 async def test_a_failing_test_stops_post_mortem_in_its_own_frame(tmp_path: Path, backend: list[str]) -> None:
-    repo = repository(tmp_path, test_it="def half(n):\n    return n // 2\n\ndef test_half():\n    value = half(3)\n    assert value == 1.5\n")
+    repo = repository(
+        tmp_path,
+        test_it="def half(n):\n    return n // 2\n\ndef test_half():\n    value = half(3)\n    assert value == 1.5\n",
+    )
     async with pdbox("--repo", str(repo), *backend) as session:
         stop = await session.call("pdb", command="c", entrypoint="pytest test_it.py::test_half")
-        assert (stop["reason"], stop["frame"]["path"], stop["frame"]["line"]) == ("post_mortem", "test_it.py", 6)
+        assert (stop["reason"], stop["frame"]["path"], stop["frame"]["line"]) == (
+            "post_mortem",
+            "test_it.py",
+            6,
+        )
         assert stop["exception"]["type"] == "AssertionError"
         assert (await session.call("pdb", command="p value"))["reply"].strip() == "1"
 
 
-async def test_breakpoints_survive_an_edit_above_and_the_program_restarts_by_itself(tmp_path: Path, backend: list[str]) -> None:
+async def test_breakpoints_survive_an_edit_above_and_the_program_restarts_by_itself(
+    tmp_path: Path, backend: list[str]
+) -> None:
     repo = repository(tmp_path, app="def f(n):\n    m = n + 1\n    return m\n\nprint(f(1))\n")
     async with pdbox("--repo", str(repo), *backend) as session:
         await session.call("pdb", command="b app.py:3, n == 1\nc", entrypoint="python app.py")
-        edit = await session.call("rewrite", path="app.py", start=1, end=1, new_code="# one\n# two\ndef f(n):")
+        edit = await session.call(
+            "rewrite", path="app.py", start=1, end=1, new_code="# one\n# two\ndef f(n):"
+        )
         assert [(bp["line"], bp["state"]) for bp in edit["breakpoints"]] == [(5, "moved")]
         stop = await session.call("pdb", command="c")
         assert (stop["frame"]["line"], stop["breakpoint"], stop["run"]) == (5, 1, 2)
         assert any("restart" in notice for notice in stop["notices"])
 
 
-async def test_a_wrong_entry_point_is_one_clear_error_and_not_kept(tmp_path: Path, backend: list[str]) -> None:
+async def test_a_wrong_entry_point_is_one_clear_error_and_not_kept(
+    tmp_path: Path, backend: list[str]
+) -> None:
     repo = repository(tmp_path, fine=FINE)
     async with pdbox("--repo", str(repo), "--entrypoint", "python fine.py", *backend) as session:
         for wrong in ("python nope.py", "nothere --x", "pytest 'a"):

@@ -19,7 +19,10 @@ FILE_TOOLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("path", ["../secret.txt", "/etc/passwd", "link.txt", "folder/secret.txt", "a/../../secret.txt", ".git/config"])
+@pytest.mark.parametrize(
+    "path",
+    ["../secret.txt", "/etc/passwd", "link.txt", "folder/secret.txt", "a/../../secret.txt", ".git/config"],
+)
 async def test_no_file_tool_leaves_the_workspace(tmp_path: Path, backend: list[str], path: str) -> None:
     (tmp_path / "secret.txt").write_text("PRIVATE")
     repo = tmp_path / "repo"
@@ -47,7 +50,9 @@ async def test_read_only_and_hidden_files_keep_so(tmp_path: Path, backend: list[
         with pytest.raises(ToolFailed, match="read-only"):
             await session.call("rewrite", path=".debugreadonly", new_code="")
         listed = await session.call("listdir", depth=3)
-        assert [entry["path"] for entry in listed["entries"] if not entry["path"].startswith(".")] == ["test_a.py"]
+        assert [entry["path"] for entry in listed["entries"] if not entry["path"].startswith(".")] == [
+            "test_a.py"
+        ]
         assert (await session.call("grep", pattern="ANSWER"))["matches"] == []
         for path in ("secret/answer.py", "a.key"):
             with pytest.raises(ToolFailed, match="hidden"):
@@ -58,13 +63,17 @@ async def test_read_only_and_hidden_files_keep_so(tmp_path: Path, backend: list[
 
 
 @pytest.mark.parametrize("repo", ["/etc", "~/.ssh", "/", "nowhere", "a/../../.."])
-async def test_a_repository_outside_of_the_roots_is_refused(tmp_path: Path, backend: list[str], repo: str) -> None:
+async def test_a_repository_outside_of_the_roots_is_refused(
+    tmp_path: Path, backend: list[str], repo: str
+) -> None:
     async with pdbox("--root", str(tmp_path), *backend) as session:
-        with pytest.raises(ToolFailed, match="outside of the folders|No such"):
+        with pytest.raises(ToolFailed, match=r"outside of the folders|No such"):
             await session.call("start_session", repo=repo)
 
 
-async def test_a_link_in_the_repository_brings_nothing_of_the_host(tmp_path: Path, backend: list[str]) -> None:
+async def test_a_link_in_the_repository_brings_nothing_of_the_host(
+    tmp_path: Path, backend: list[str]
+) -> None:
     (tmp_path / "private").mkdir()
     (tmp_path / "private/key").write_text("PRIVATE")
     repo = tmp_path / "repo"
@@ -74,9 +83,15 @@ async def test_a_link_in_the_repository_brings_nothing_of_the_host(tmp_path: Pat
     (repo / "private").symlink_to(tmp_path / "private")
     async with pdbox("--repo", str(repo), *backend) as session:
         listed = await session.call("listdir", depth=5)
-        assert {entry["path"]: entry["kind"] for entry in listed["entries"]} == {"inside.py": "file", "key": "link", "private": "link"}
+        assert {entry["path"]: entry["kind"] for entry in listed["entries"]} == {
+            "inside.py": "file",
+            "key": "link",
+            "private": "link",
+        }
         if "docker" in backend:
-            result = await session.call("bash", command="cat key private/key; ls /home /root; id -u; cat /proc/self/status")
+            result = await session.call(
+                "bash", command="cat key private/key; ls /home /root; id -u; cat /proc/self/status"
+            )
             assert "PRIVATE" not in result["output"]
 
 
