@@ -131,6 +131,11 @@ class Reply:
         self._omitted += extra
         self._tail = self._tail[extra:]
 
+    def drop_prompt(self):
+        """Forget the prompt that was written last: what it asks for is there already."""
+        if not self._last.endswith("\n"):
+            self._last = ""
+
     def take(self, prompt=True):
         """(text, characters left out, prompt): the prompt is the last piece written, when it does not end its line."""
         asked = ""

@@ -212,7 +212,9 @@ class Session:
         caller = sys._getframe(2).f_locals.get("self")
         debugger = caller if hasattr(caller, "curframe") else self.debugger()
         self.evaluating = None
-        if not self._lines:
+        if self._lines:
+            self.reply.drop_prompt()
+        else:
             self._ask(debugger)
         self.evaluating = threading.get_ident()
         return self._lines.pop(0)

@@ -73,17 +73,21 @@ class Breakpoints:
                 self._told.get(number) not in (None, _place(point)) for number, point in self._table.items()
             )
 
-    def replace(self, table: list) -> None:
-        """Take the debugger's table. It may still have the lines of the old text of an edited file: those stay as moved here."""
+    def replace(self, table: list) -> bool:
+        """Take the debugger's table; whether more than hit counts is new.
+
+        It may still have the lines of the old text of an edited file: those stay as moved here.
+        """
         with self._lock:
             new = {}
             for row in table[:MAX_BREAKPOINTS]:
                 point = {name: row.get(name, default) for name, default in FIELDS.items()}
                 new[point["id"]] = self._merged(point)
             self._told.update({row.get("id"): _place(row) for row in table})
-            self._table = new
+            old, self._table = self._table, new
             self._following = max([self._following] + [number + 1 for number in new])
             self._forget_files()
+            return _without_hits(old) != _without_hits(new)
 
     def file_changed(self, path: str) -> list[dict]:
         """Follow the breakpoints of `path` (relative to the workspace) to their lines in its present text.
@@ -215,3 +219,8 @@ def _stamp(file) -> tuple | None:
 
 def _place(point: dict) -> tuple:
     return point.get("path"), point.get("line")
+
+
+def _without_hits(table: dict) -> dict:
+    # `ignore` counts down with the hits.
+    return {number: dict(point, hits=0, ignore=0) for number, point in table.items()}

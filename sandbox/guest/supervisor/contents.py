@@ -31,10 +31,10 @@ class Kept:
 
 
 class Contents:
-    """A store that only grows. `folder` is where its file is made."""
+    """A store that only grows. Its file is made in `folder`, or where temporary files go, whichever has more room."""
 
     def __init__(self, folder: str) -> None:
-        self._file = tempfile.TemporaryFile(dir=folder)
+        self._file = tempfile.TemporaryFile(dir=max(folder, tempfile.gettempdir(), key=_room))
         self._end = 0
         self._lock = threading.Lock()
 
@@ -75,6 +75,12 @@ class Contents:
         if data:
             self._file.write(data)
             self._end += len(data)
+
+
+def _room(folder: str) -> int:
+    """Bytes that we may still write there."""
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
 
 
 def is_same(kept: Kept, full: str, info, now_ns: int) -> bool:

@@ -48,8 +48,8 @@ class Reports:
         with self._changed:
             if handler is not None and debuggee is self._debuggee:
                 if isinstance(header.get("breakpoints"), list) and header["event"] != "reply":
-                    self._state.breakpoints.replace(header["breakpoints"])
-                    self._table_changed = True
+                    changed = self._state.breakpoints.replace(header["breakpoints"])
+                    self._table_changed = self._table_changed or changed
                 self._notices += [str(notice) for notice in header.get("notices") or []]
                 handler(header)
                 self._changed.notify_all()

@@ -99,6 +99,8 @@ def stop_of(
         "notices": notices,
     }
     answer.update(place.values if there else dict.fromkeys(KEPT))
+    if not any("source" in event for event in replies):
+        answer["source"] = None  # shown with the stop already; an evaluation needn't repeat it
     answer.update(extra)
     return answer
 
