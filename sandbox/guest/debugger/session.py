@@ -158,17 +158,14 @@ class Session:
     def break_in(self, frame):
         self.outside(self.debugger(), frame, "interrupt")
 
-    _mourned = None
-
     def post_mortem(self, exc, why="post_mortem"):
         """Ask at the innermost repository frame of an exception. Returns when the program is to go on."""
         exc = self._telling(exc)
         traceback = exc.__traceback__
         while traceback is not None and ours(traceback.tb_frame):
             traceback = traceback.tb_next
-        if not self.post_mortems or traceback is None or self._mourned == id(exc):
+        if not self.post_mortems or traceback is None or _seen(exc):
             return
-        self._mourned = id(exc)
         debugger = self.debugger()
         debugger.raised = exc
         with_chain = sys.version_info >= (3, 13) and traceback is exc.__traceback__
@@ -347,6 +344,16 @@ class Session:
         """In a forked child: nothing of us may act there."""
         self.channel.abandon()
         self.engine.abandon()
+
+
+def _seen(exc):
+    """Was this exception shown before? It passes several hooks on its way; its id may be another's by then."""
+    try:
+        known = exc.__dict__.get("_pdbox_seen", False)
+        exc.__dict__["_pdbox_seen"] = True
+    except (AttributeError, TypeError):
+        return False
+    return known
 
 
 def _flush():
