@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,17 +13,11 @@ from sandbox.errors import BackendUnavailable, InvalidArgument
 
 log = logging.getLogger(__name__)
 
-_AUTOMATIC = ("docker", "bubblewrap")
+_AUTOMATIC = ("docker",)
 
 
 def named(name: str) -> Backend:
-    """The backend of that name, not yet opened.
-
-    Raises:
-        BackendUnavailable: there is no such backend in this installation.
-    """
-    if importlib.util.find_spec(f"sandbox.{name}") is None:
-        raise BackendUnavailable(f"This pdbox has no backend `{name}`.")
+    """The backend of that name, not yet opened."""
     return importlib.import_module(f"sandbox.{name}").BACKEND()
 
 
@@ -39,9 +32,7 @@ def candidates(settings: Settings) -> list[str]:
             "The process backend runs programs on this machine without any isolation.",
             "Add --unsafe-no-isolation if you trust the repository and the client.",
         )
-    if settings.backend != "auto":
-        return [settings.backend]
-    return [name for name in _AUTOMATIC if importlib.util.find_spec(f"sandbox.{name}") is not None]
+    return list(_AUTOMATIC) if settings.backend == "auto" else [settings.backend]
 
 
 @asynccontextmanager

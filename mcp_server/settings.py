@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ByteSize, ConfigDict, Field
 
-BackendName = Literal["auto", "docker", "bubblewrap", "process"]
+BackendName = Literal["auto", "docker", "process"]
 
 
 class Settings(BaseModel):
@@ -32,7 +32,7 @@ class Settings(BaseModel):
     env: list[str] = []
     """NAME=VALUE for the programs in the sandbox; repeatable."""
     backend: BackendName = "auto"
-    """Where sandboxes run; `auto` takes docker, else bubblewrap."""
+    """Where sandboxes run; `auto` takes what isolates, never less: docker."""
     unsafe_no_isolation: bool = False
     """Allow `--backend process`, which runs programs without any isolation."""
     image: str | None = None

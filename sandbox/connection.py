@@ -6,16 +6,17 @@ import itertools
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self, cast
+from typing import Annotated, Any, Self, cast
 
 import anyio
 from anyio.abc import ByteStream, TaskGroup
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sandbox.errors import (
     BY_CODE,
     CommandTimeout,
     Conflict,
+    InvalidArgument,
     PdboxError,
     ProtocolViolation,
     SandboxError,
@@ -37,12 +38,12 @@ class Hello(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     protocol: int
-    python: str = ""
-    executable: str = ""
-    workdir: str = "/workspace"
+    python: Annotated[str, Field(max_length=200)] = ""
+    executable: Annotated[str, Field(max_length=4096)] = ""
+    workdir: Annotated[str, Field(max_length=4096, pattern="^/")] = "/workspace"
     meta: dict[str, Any] | None = None
-    age_s: float = 0.0
-    expires_in_s: float = 0.0
+    age_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
+    expires_in_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
 
 
 @dataclass
@@ -104,13 +105,18 @@ class GuestConnection:
 
         Raises:
             PdboxError: what the guest refused, as the class that its code names.
+            InvalidArgument: more than fits into one frame.
             CommandTimeout: no answer within `timeout_s` and some slack.
             SandboxLost: the stream ended.
         """
         number, pending = next(self._ids), _Pending(on_progress=on_progress)
+        try:
+            frame = pack({"id": number, "op": op, "args": args or {}}, payload)
+        except ValueError as exc:
+            raise InvalidArgument(f"That is too much for one request ({exc}).", "Give it in parts.") from exc
         self._pending[number] = pending
         try:
-            await self._send(pack({"id": number, "op": op, "args": args or {}}, payload))
+            await self._send(frame)
             with anyio.fail_after(timeout_s + SLACK_S):
                 await pending.done.wait()
         except TimeoutError as exc:

@@ -13,8 +13,11 @@ State = Literal["not_started", "stopped", "running", "waiting_for_input", "exite
 Long = Annotated[str, Field(max_length=1 << 20)]
 Short = Annotated[str, Field(max_length=1 << 14)]
 Number = Annotated[int, Field(ge=-(1 << 53), le=1 << 53)]
+Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 MAX_COMMAND = 64 << 10
+MAX_EXPRESSION = 8 << 10
+INSPECT_S = 10.0
 
 
 class _Data(BaseModel):
@@ -128,6 +131,32 @@ class DebuggerState(_Data):
     frame: Frame | None = None
 
 
+class Part(_Data):
+    """One element, entry or attribute of a value, with its own parts if they were asked for.
+
+    `name` is what follows the value's own expression: `[0]`, `['key']`, an attribute's name; `{0}` in a set.
+    """
+
+    name: Short
+    type: Short
+    repr: Short
+    length: Number | None = None
+    total: Number = 0
+    children: Annotated[list[Part], Field(max_length=200)] = []
+
+
+class Value(_Data):
+    """A value and one page of its parts, from part `start` on; it has `total` of them."""
+
+    expression: Short
+    type: Short
+    repr: Short
+    length: Number | None = None
+    start: Number = 0
+    total: Number = 0
+    children: Annotated[list[Part], Field(max_length=200)] = []
+
+
 _M = TypeVar("_M", bound=BaseModel)
 
 
@@ -195,6 +224,31 @@ class Debugger:
         """Wait until the program stops, exits or reads; `interrupt` stops it where it is, `stdin` feeds it first."""
         args = {"timeout_s": timeout_s, "interrupt": interrupt, "stdin": stdin, "eof": False}
         return checked(Stop, (await self._request("debug.wait", args, timeout_s=timeout_s))[0])
+
+    async def inspect(
+        self, expression: str, *, frame: int = 0, start: int = 0, count: int = 50, depth: int = 1
+    ) -> Value:
+        """Look at a value in the frame `frame` steps outwards from the current one, without running its `__repr__`.
+
+        Raises:
+            InvalidArgument: the expression can't be evaluated there, or there is no such frame.
+            Conflict: the program isn't stopped, or it took over 10 s.
+        """
+        if not expression.strip():
+            raise InvalidArgument("The expression is empty.", "Say for example `order.items` or `locals()`.")
+        if len(expression) > MAX_EXPRESSION:
+            raise InvalidArgument(
+                f"The expression has {len(expression)} characters, the limit is {MAX_EXPRESSION}."
+            )
+        args = {
+            "expression": expression,
+            "frame": frame,
+            "start": start,
+            "count": count,
+            "depth": depth,
+            "timeout_s": INSPECT_S,
+        }
+        return checked(Value, (await self._request("debug.inspect", args, timeout_s=INSPECT_S))[0])
 
     async def kill(self) -> Stop:
         """End the program."""

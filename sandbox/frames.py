@@ -9,6 +9,7 @@ from untrusted code's neighbour, so sizes are checked before anything is read.
 from __future__ import annotations
 
 import json
+import re
 import struct
 from typing import Any, cast
 
@@ -21,6 +22,8 @@ from sandbox.errors import ProtocolViolation
 MAX_HEADER = 4 << 20
 MAX_PAYLOAD = 8 << 20
 _LENGTHS = struct.Struct(">II")
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 Header = dict[str, Any]
 
@@ -66,9 +69,28 @@ class FrameReader:
 
 def _parse(text: bytes) -> Header:
     try:
-        header = json.loads(text)
+        header = json.loads(text, parse_constant=_refuse)
+        # Halves of surrogate pairs are no text that could be sent on; JSON can spell them all the same.
+        if _SURROGATE.search(text):
+            header = _whole(header)
     except (ValueError, RecursionError) as exc:
         raise ProtocolViolation("The sandbox sent a frame that is not JSON.") from exc
     if not isinstance(header, dict):
         raise ProtocolViolation("The sandbox sent a frame that is not a JSON object.")
     return cast(Header, header)
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _whole(value: Any) -> Any:
+    match value:
+        case str():
+            return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+        case list():
+            return [_whole(item) for item in cast(list[Any], value)]
+        case dict():
+            return {_whole(key): _whole(item) for key, item in cast(dict[str, Any], value).items()}
+        case _:
+            return value

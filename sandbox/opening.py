@@ -158,7 +158,7 @@ async def _bring_in(session: Session, source: _Source, policy: Policy, progress:
         await _git(session, f"clone -q -- {shlex.quote(source.url)} .", f"clone {source.url}")
     elif source.folder and source.folder.is_file():
         progress(f"unpacking {source.folder.name}")
-        await _extract(session, _file_pieces(source.folder), source.folder.name)
+        await _extract(session, _file_pieces(source.folder), unwrap=True)
     elif source.folder:
         await _copy_in(session, source.folder, policy.limits.workspace_bytes, progress)
 
@@ -186,8 +186,9 @@ async def _copy_tracked(session: Session, folder: Path) -> None:
         await _extract(session, archive.pieces(folder, real))
 
 
-async def _extract(session: Session, pieces: Iterator[bytes], name: str = "repository.tar") -> None:
-    await session.request("files.extract", {"data": "begin", "name": name})
+async def _extract(session: Session, pieces: Iterator[bytes], *, unwrap: bool = False) -> None:
+    """`unwrap`: if all lies in one top folder, as in release archives, that folder is the repository."""
+    await session.request("files.extract", {"data": "begin", "unwrap": unwrap})
     while (piece := await anyio.to_thread.run_sync(next, pieces, None)) is not None:
         await session.request("files.extract", {"data": "more"}, piece, timeout_s=120)
     await session.request("files.extract", {"data": "end"}, timeout_s=300)

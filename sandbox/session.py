@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 import anyio
 from anyio.abc import TaskGroup
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from sandbox.base import Sandbox
 from sandbox.connection import GuestConnection, OnProgress
-from sandbox.debugger import Debugger, Long, Number, Short, checked
+from sandbox.debugger import Debugger, Long, Number, Seconds, Short, checked
 from sandbox.entrypoint import with_tests
 from sandbox.errors import InvalidArgument, ProtocolViolation, SandboxLost
 from sandbox.rules import Rules
 from sandbox.workspace import Workspace
 
 MAX_OUTPUT = 1 << 20
+MAX_RULES = 2000
+"""Lines of each of the files that say what is hidden, read-only or untracked."""
+MAX_WORDS = 1 << 14
+MAX_OUTCOMES = 2 << 20
+"""Bytes of JSON that the outcomes of earlier test runs may take in the sandbox's memory."""
+_MAX_NOTICES = 64
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _GOOD = {"passed", "xfailed", "skipped"}
 _COUNTED = {
@@ -45,7 +53,9 @@ class ExecResult(_Data):
     output: Long = ""
     omitted: Number = 0
     """Bytes of output that were left out."""
-    duration_s: float = 0.0
+    gap: Annotated[int, Field(ge=0, le=1 << 20)] | None = None
+    """The character of `output` before which they are missing."""
+    duration_s: Seconds = 0.0
 
 
 class TestResult(_Data):
@@ -55,7 +65,7 @@ class TestResult(_Data):
 
     id: Short
     outcome: Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
-    duration_s: float = 0.0
+    duration_s: Seconds = 0.0
     message: Short = ""
 
 
@@ -67,12 +77,16 @@ class Evaluation(ExecResult):
     errors: int = 0
     skipped: int = 0
     tests: Annotated[list[TestResult], Field(max_length=100_000)] = []
-    fixed: list[str] = []
+    tests_omitted: Number = 0
+    """Tests that were run but are too many to be listed; they are in the counts."""
+    counts: Annotated[dict[Short, Number], Field(max_length=16)] = {}
+    """How many tests had each outcome."""
+    fixed: list[Short] = []
     """Tests that failed when they were last run and pass now."""
-    broken: list[str] = []
+    broken: list[Short] = []
     """Tests that passed when they were last run and fail now."""
     runner: Short | None = None
-    restored: list[str] = []
+    restored: Annotated[list[Short], Field(max_length=100_000)] = []
     """Read-only files that the program had changed, put back before the run."""
 
 
@@ -265,9 +279,10 @@ class Session:
 
     async def _compared(self, run: Evaluation) -> Evaluation:
         now, before = {test.id: test.outcome for test in run.tests}, self.memory.outcomes
-        counts = {kind: sum(outcome in names for outcome in now.values()) for kind, names in _COUNTED.items()}
+        counts = {kind: sum(run.counts.get(name, 0) for name in names) for kind, names in _COUNTED.items()}
         was_good = {name: before[name] in _GOOD for name in now if name in before}
-        await self.remember(replace(self.memory, outcomes={**before, **now}))
+        older = {name: outcome for name, outcome in before.items() if name not in now}
+        await self.remember(replace(self.memory, outcomes=_latest({**older, **now})))
         return run.model_copy(
             update={
                 **counts,
@@ -279,6 +294,30 @@ class Session:
 
 class _Remembered(_Data):
     memory: Memory
+
+    @field_validator("memory")
+    @classmethod
+    def _bounded(cls, memory: Memory) -> Memory:
+        """Programs in the sandbox can forge it; what is worked with on this side must be small."""
+        rules = memory.rules
+        lines = (*rules.hidden, *rules.read_only, *rules.untracked)
+        if max(map(len, (rules.hidden, rules.read_only, rules.untracked))) > MAX_RULES:
+            raise ValueError("too many rules")
+        words = (*lines, *memory.notices, memory.entrypoint or "", memory.debug_entrypoint or "")
+        if any(len(word) > MAX_WORDS for word in words) or len(memory.notices) > _MAX_NOTICES:
+            raise ValueError("too long")
+        return memory
+
+
+def _latest(outcomes: dict[str, str]) -> dict[str, str]:
+    """The last of `outcomes` that fit into the sandbox's memory."""
+    left, kept = MAX_OUTCOMES, len(outcomes)
+    for name in reversed(outcomes):
+        left -= len(json.dumps(name)) + 16
+        if left < 0:
+            break
+        kept -= 1
+    return dict(islice(outcomes.items(), kept, None))
 
 
 def checked_env(env: dict[str, str]) -> dict[str, str]:

@@ -56,6 +56,8 @@ class Matches(_Data):
 
     matches: Annotated[list[Match], Field(max_length=10_000)]
     omitted: Number = 0
+    complete: bool = True
+    """Everything was looked through. Else there are at least `omitted` more."""
     skipped: Number = 0
 
 
@@ -82,12 +84,13 @@ class Rewritten(_Data):
 
 
 class FileChange(_Data):
-    """One file of a patch: lines added and removed."""
+    """One file of a patch: lines added and removed. An `omitted` one is too large for the patch, and its lines aren't counted."""
 
     path: Short
     kind: Literal["added", "modified", "deleted", "mode"]
     added: Number = 0
     removed: Number = 0
+    omitted: bool = False
 
 
 class Patch(_Data):

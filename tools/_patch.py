@@ -10,5 +10,9 @@ from tools._text import plural
 
 def changes(files: Sequence[FileChange]) -> str:
     """One line a file."""
-    lines = [f"  {file.path} ({file.kind}, +{file.added} -{file.removed})" for file in files]
-    return "\n".join([f"{plural(len(files), 'file')} changed:", *lines])
+    return "\n".join([f"{plural(len(files), 'file')} changed:", *map(_line, files)])
+
+
+def _line(file: FileChange) -> str:
+    size = "too large for the patch" if file.omitted else f"+{file.added} -{file.removed}"
+    return f"  {file.path} ({file.kind}, {size})"

@@ -25,6 +25,14 @@ def numbered(
     )
 
 
+def with_gap(text: str, gap: int | None, missing: int) -> str:
+    """`text` with a mark where `missing` bytes of it were not kept."""
+    if gap is None or not missing:
+        return text
+    head, tail = text[:gap].rstrip("\n"), text[gap:].lstrip("\n")
+    return f"{head}\n[… {missing:,} bytes were not kept …]\n{tail}"
+
+
 def plural(count: int, word: str, many: str = "") -> str:
     return f"{count:,} {word if count == 1 else many or word + 's'}"
 

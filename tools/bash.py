@@ -8,7 +8,7 @@ from pydantic import Field
 
 from sandbox.session import Session
 from tools._budget import Answer, Grows, Omitted
-from tools._text import fenced
+from tools._text import fenced, with_gap
 from tools._tool import Tool
 
 
@@ -35,7 +35,10 @@ async def bash(
     """Run a shell command in the sandbox. Stateless: cd, variables and background programs don't outlive the call."""
     done = await session.run(command, timeout_s=timeout_s, cwd=cwd, env=env)
     return BashAnswer(
-        exit_code=done.exit_code, output=done.output, timed_out=done.timed_out, signal=done.signal
+        exit_code=done.exit_code,
+        output=with_gap(done.output, done.gap, done.omitted),
+        timed_out=done.timed_out,
+        signal=done.signal,
     ).without(Omitted(field="output", count=done.omitted, unit="bytes", hint="They were not kept."))
 
 

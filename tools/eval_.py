@@ -8,7 +8,7 @@ from pydantic import Field
 
 from sandbox.session import Evaluation, Session, TestResult
 from tools._budget import DATA_LIMIT, Answer, Grows, Omitted
-from tools._text import fenced, plural
+from tools._text import fenced, plural, with_gap
 from tools._tool import Report, Tool
 
 _BAD = ("failed", "error", "xpassed")
@@ -71,11 +71,15 @@ def _tell(report: Report, progress: dict[str, Any]) -> None:
 
 def _answer(done: Evaluation) -> EvalAnswer:
     fields = {
-        name: getattr(done, name) for name in EvalAnswer.model_fields if name not in ("omitted", "tests")
+        name: getattr(done, name)
+        for name in EvalAnswer.model_fields
+        if name not in ("omitted", "tests", "output")
     }
     ordered = sorted(done.tests, key=lambda test: test.outcome not in _BAD)
-    return EvalAnswer(tests=ordered, **fields).without(
-        Omitted(field="output", count=done.omitted, unit="bytes", hint="They were not kept.")
+    output = with_gap(done.output, done.gap, done.omitted)
+    return EvalAnswer(tests=ordered, output=output, **fields).without(
+        Omitted(field="output", count=done.omitted, unit="bytes", hint="They were not kept."),
+        Omitted(field="tests", count=done.tests_omitted, unit="items", hint="They are counted all the same."),
     )
 
 

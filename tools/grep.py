@@ -36,9 +36,14 @@ async def grep(
     found = await session.workspace.search(
         pattern, path, regex=regex, ignore_case=ignore_case, context=context, max_results=max_results
     )
-    return GrepAnswer(matches=found.matches, skipped=found.skipped).without(
-        Omitted(field="matches", count=found.omitted, unit="items", hint=_REST)
-    )
+    answer = GrepAnswer(matches=found.matches, skipped=found.skipped)
+    if found.complete:
+        return answer.without(Omitted(field="matches", count=found.omitted, unit="items", hint=_REST))
+    hint = f"There are at least so many: the search was ended before its end. {_REST}"
+    record = Omitted(field="matches", count=found.omitted, unit="items", hint=hint)
+    return answer.model_copy(
+        update={"omitted": [record]}
+    )  # on record whatever the count, which is a lower bound
 
 
 def render(answer: GrepAnswer) -> str:

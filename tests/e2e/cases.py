@@ -39,10 +39,11 @@ class Probe:
 
 @dataclass(frozen=True)
 class Hunk:
-    """Lines `start..end` (1-based, `end < start`: nothing is taken away) become `new`."""
+    """The text `old`, said to be at lines `start..end` (1-based; none where `end < start`), becomes `new`."""
 
     start: int
     end: int
+    old: str
     new: str
 
 
@@ -129,16 +130,14 @@ def parse_patch(text: str) -> dict[str, list[Hunk]]:
             ):
                 body.append(lines[index])
                 index += 1
-            new = [entry[1:] for entry in body if entry[:1] in (" ", "+")]
+            old, new = ("".join(f"{line[1:]}\n" for line in body if line[:1] in (" ", sign)) for sign in "-+")
             first = start if count else start + 1
-            edits.setdefault(path, []).insert(
-                0, Hunk(first, first + count - 1, "".join(f"{entry}\n" for entry in new))
-            )
+            edits.setdefault(path, []).insert(0, Hunk(first, first + count - 1, old, new))
     return edits
 
 
 def find_cases() -> list[Case]:
-    """The cases that are here: the shared ones, those laid from clones, or else the project's own samples."""
+    """The cases that are here: the project's own samples, shared ones, and those laid from clones of their sources."""
     found = sorted(SHARED.glob("mini_nightmare/*/case.json")) + sorted(SHARED.glob("swebench/*/case.json"))
     if os.environ.get("PDBOX_ALL_CASES") != "1":
         found = [
@@ -146,16 +145,17 @@ def find_cases() -> list[Case]:
         ]
     if LAID:
         found += sorted(Path(LAID).glob("*/*/case.json"))
-    return [Case(path.parent) for path in found or sorted(OWN.glob("*/case.json"))]
+    return [Case(path.parent) for path in [*sorted(OWN.glob("*/case.json")), *found]]
 
 
 def wheels(requirements: list[str], python: str, cache: Path) -> Path:
     """A folder with the wheels of `requirements` for CPython `python`, fetched once."""
     folder = cache / python
+    folder.mkdir(parents=True, exist_ok=True)
     # pip decides by the Python that it runs on what an older one needs besides.
     wanted = sorted([*requirements, *(BACKPORTS if python in ("3.9", "3.10") else ())])
     stamp = folder / f"{hash_of(wanted)}.done"
-    if not stamp.exists():
+    if requirements and not stamp.exists():
         folder.mkdir(parents=True, exist_ok=True)
         command = [
             sys.executable,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+collect_ignore = ["samples"]  # buggy programs on purpose
+
 
 @pytest.fixture(params=["process", pytest.param("docker", marks=pytest.mark.docker)])
 def backend(request: pytest.FixtureRequest) -> list[str]:

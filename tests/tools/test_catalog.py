@@ -26,6 +26,7 @@ def test_names_and_order_are_these() -> None:
         "bash",
         "pdb",
         "wait",
+        "inspect",
     ]
 
 

@@ -1,6 +1,7 @@
 # ruff: noqa: INP001 - `site` loads it by its name
-# First on PYTHONPATH during a test run, so every interpreter that the run starts loads this, of whatever version: plain syntax, and no
-# imports that are not there anyway. It must never be the reason that a program fails, so all errors are swallowed.
+# First on PYTHONPATH during a test run, and while a command line is followed to the program in it that is to be debugged. So every
+# interpreter that they start loads this, of whatever version: plain syntax, and no imports that are not there anyway. It must never be
+# the reason that a program fails, so all errors are swallowed.
 import os
 import sys
 
@@ -8,14 +9,20 @@ _here = os.path.dirname(os.path.abspath(__file__))
 
 
 def _hook():
-    if not os.environ.get("PDBOX_REPORT") or sys.version_info < (3, 6):
+    if sys.version_info < (3, 6):
         return
+    if os.environ.get("PDBOX_DEBUG"):
+        _load("_pdbox_debug").ask(_here)
+    if os.environ.get("PDBOX_REPORT"):
+        _load("_pdbox_report").install()
+
+
+def _load(name):
     sys.path.insert(0, _here)
     try:
-        import _pdbox_report
+        return __import__(name)
     finally:
         sys.path.remove(_here)
-    _pdbox_report.install()
 
 
 def _go_on():
@@ -34,5 +41,5 @@ sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _
 try:
     _hook()
 except Exception:
-    pass  # a test run without reports is better than one that our hook breaks
+    pass  # a run without us is better than one that our hook breaks
 _go_on()

@@ -1,0 +1,96 @@
+# ruff: noqa: INP001 - loaded by name from here, never as a part of a package
+"""Asks the supervisor, at PDBOX_DEBUG (a unix stream socket), whether this process is the program that is to be debugged.
+
+    question   4 bytes length, then version, process id, folder, and the words of the command line, with NUL between them
+    answer     4 bytes length (0: no), then the words behind the interpreter to start the debugger with, with NUL between them.
+               The descriptor that comes along is for the stacks of a crash; `{channel}` and `{dump}` stand for the two descriptors.
+
+At yes, this process becomes the debugger by starting its interpreter anew, without a trace of us in the environment: the program and all
+that it starts are as if they had been started directly. Nothing is imported here that a module of the program could stand in for.
+"""
+
+import os
+import sys
+
+VARIABLE = "PDBOX_DEBUG"
+_TIMEOUT_S = 20.0
+_MAX_ANSWER = 1 << 22
+
+
+def ask(here):
+    """Become the debugger, or return."""
+    words = command_line()
+    if not words:
+        return
+    from _socket import AF_UNIX, SOCK_STREAM, socket
+
+    channel = socket(AF_UNIX, SOCK_STREAM)
+    try:
+        channel.settimeout(_TIMEOUT_S)
+        channel.connect(os.environ[VARIABLE])
+        fields = ["%d.%d" % sys.version_info[:2], str(os.getpid()), os.getcwd()] + words
+        question = b"\0".join(os.fsencode(field) for field in fields)
+        channel.sendall(len(question).to_bytes(4, "big") + question)
+        answer, descriptors = _answer(channel)
+        if answer and descriptors:
+            channel.settimeout(None)
+            _become(answer, channel.fileno(), descriptors[0], words[0], here)
+    finally:
+        channel.close()
+
+
+def command_line():
+    """The words that this interpreter was started with; none when they can't be had."""
+    words = getattr(sys, "orig_argv", None)  # from 3.10 on
+    if words is None:
+        try:
+            with open("/proc/self/cmdline", "rb") as file:
+                words = [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
+        except OSError:
+            return []
+    return list(words)
+
+
+def _answer(channel):
+    from _socket import CMSG_SPACE
+
+    head, ancillary = channel.recvmsg(4, CMSG_SPACE(4))[:2]
+    descriptors = [int.from_bytes(data[:4], sys.byteorder) for _, _, data in ancillary]
+    while 0 < len(head) < 4:
+        more = channel.recv(4 - len(head))
+        if not more:
+            return b"", descriptors
+        head += more
+    size, text = int.from_bytes(head, "big"), b""
+    while len(text) < size <= _MAX_ANSWER:
+        more = channel.recv(size - len(text))
+        if not more:
+            return b"", descriptors
+        text += more
+    return text, descriptors
+
+
+def _become(answer, channel, dump, name, here):
+    channel, dump = _kept(channel), _kept(dump)
+    words = [os.fsdecode(word) for word in answer.split(b"\0")]
+    words = [word.format(channel=channel, dump=dump) if word in ("{channel}", "{dump}") else word for word in words]
+    forget(here)
+    os.execv(sys.executable, [name] + words)
+
+
+def _kept(descriptor):
+    """The same, open in the new program, and none of the three that it has for itself."""
+    import fcntl
+
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD, 3)
+
+
+def forget(here):
+    """Take out of the environment what brought us here."""
+    os.environ.pop(VARIABLE, None)
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    entries = [entry for entry in entries if os.path.abspath(entry or ".") != here or not entry]
+    if entries:
+        os.environ["PYTHONPATH"] = os.pathsep.join(entries)
+    else:
+        os.environ.pop("PYTHONPATH", None)
