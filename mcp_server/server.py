@@ -142,13 +142,18 @@ class _Told:
 @asynccontextmanager
 async def _reporting(tool: Tool | None, context: Context[Any, Any] | None) -> AsyncGenerator[Report]:
     told = _Told()
-    if tool is None or not tool.slow or context is None:
+    if tool is None or not tool.slow or context is None or not _wants_progress(context):
         yield told
         return
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_send_progress, told, context)
         yield told
         tasks.cancel_scope.cancel()
+
+
+def _wants_progress(context: Context[Any, Any]) -> bool:
+    meta = context.request_context.meta
+    return meta is not None and meta.get("progress_token") is not None
 
 
 async def _send_progress(told: _Told, context: Context[Any, Any]) -> None:

@@ -41,7 +41,7 @@ class _Place:
 
 @dataclass
 class _Lock:
-    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    lock: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
     users: int = 0
 
 

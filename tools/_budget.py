@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, WithJsonSchema
+from pydantic_core import PydanticSerializationError
 
 LIMIT = 4_000
 """Characters of an answer by default, each of text and data."""
@@ -77,7 +78,8 @@ def fit(
 
     With a `data_limit`, data and text are cut apart: each says what is not in it.
     """
-    answer = cast(A, _encodable(answer))
+    if _has_surrogates(answer):
+        answer = cast(A, _encodable(answer))
     if data_limit is None:
         return _within(answer, render, limit, lambda candidate, text: max(len(text), _size(candidate)))
     data, _ = _within(answer, render, data_limit, lambda candidate, _: _size(candidate))
@@ -193,6 +195,14 @@ def _last_resort(
         if measure(clipped, text) <= limit:
             return clipped, text
     return clipped, text[:limit]
+
+
+def _has_surrogates(answer: Answer) -> bool:
+    try:
+        answer.model_dump_json()
+    except PydanticSerializationError:
+        return True
+    return False
 
 
 def _encodable(value: Any) -> Any:

@@ -17,8 +17,20 @@ def for_arguments(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def for_answers(schema: dict[str, Any]) -> dict[str, Any]:
-    """Names and types alone: it is for programs, and what it describes has been checked."""
-    return _stripped(schema, _BOUNDS | {"title"})
+    """Names and types alone, without references: clients check each answer by it, and those cost most of the time."""
+    kept = _stripped(schema, _BOUNDS | {"title"})
+    return cast(dict[str, Any], _inlined(kept, kept.pop("$defs", {})))
+
+
+def _inlined(node: Any, definitions: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_inlined(item, definitions) for item in cast(list[Any], node)]
+    if not isinstance(node, dict):
+        return node
+    kept = cast(dict[str, Any], node)
+    if "$ref" in kept:
+        return _inlined(definitions[kept["$ref"].rpartition("/")[2]], definitions)
+    return _nullable({key: _inlined(value, definitions) for key, value in kept.items()})
 
 
 def _stripped(node: dict[str, Any], dropped: frozenset[str] | set[str]) -> dict[str, Any]:

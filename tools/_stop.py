@@ -65,7 +65,8 @@ class StopAnswer(Answer):
 def answer(stop: Stop) -> StopAnswer:
     """`stop` of the sandbox as an answer, with what it left out on record."""
     fields = {name: getattr(stop, name) for name in StopAnswer.model_fields if name != "omitted"}
-    return StopAnswer(**fields).without(
+    # As they are: the models of `Stop` have been checked where they came in.
+    return StopAnswer.model_construct(**fields).without(
         Omitted(field="reply", count=stop.reply_omitted, unit="characters", hint=_REST),
         Omitted(field="output", count=stop.output_omitted, unit="bytes", hint="They were not kept."),
     )

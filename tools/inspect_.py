@@ -49,7 +49,8 @@ async def inspect_(
         str, Field(min_length=1, description='Expression to look at, e.g. "order.items" or "locals()".')
     ],
     frame: Annotated[
-        int, Field(ge=0, le=10_000, description="Frames outwards from the current one, e.g. 1 for the caller.")
+        int,
+        Field(ge=0, le=10_000, description="Frames outwards from the current one, e.g. 1 for the caller."),
     ] = 0,
     start: Annotated[int, Field(ge=0, le=1 << 53, description="First part to show, e.g. 50.")] = 0,
     count: Annotated[int, Field(ge=1, le=200, description="How many parts to show, e.g. 20.")] = 50,

@@ -16,6 +16,7 @@ import anyio
 
 from tests.bench import references
 from tests.bench.measure import Row, Timing, repeat, table, timing
+from tests.bench.slowdown import slowdowns
 from tests.e2e.client import PDBOX, Session, pdbox
 
 LOOP = "x = 1\n" + "x += 1\n" * 4000
@@ -52,7 +53,11 @@ async def calls(repo: Path, runs: int) -> list[Row]:
         measured = [
             ("pdb `p x`", 1.5, lambda: session.call("pdb", command="p x")),
             ("pdb `n`", 1.5, lambda: session.call("pdb", command="n")),
-            ("view, 60 lines", 3.0, lambda: session.call("view", path="loop.py", start=1, end=60)),
+            (
+                "view, 60 lines",
+                3.0,
+                lambda: session.call("view", path="package/module_0.py", start=1, end=60),
+            ),
             ("grep in one file", 3.0, lambda: session.call("grep", pattern="value ==", path="test_half.py")),
             ("listdir", 3.0, lambda: session.call("listdir")),
             (
@@ -149,6 +154,7 @@ async def main(arguments: argparse.Namespace) -> None:
             lambda: floors(image, repo),
             lambda: starts(image, repo),
             lambda: tasks(repo),
+            lambda: slowdowns(Path(folder) / "slowdown", arguments.pythons.split(",")),
         )
         for number, part in enumerate(parts, 1):
             sys.stderr.write(f"part {number} of {len(parts)} …\n")
@@ -161,4 +167,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--runs", type=int, default=300, help="repetitions of each single call")
+    parser.add_argument("--pythons", default="3.11,3.13", help="images in which slow-downs are measured")
     anyio.run(main, parser.parse_args())

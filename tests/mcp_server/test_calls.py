@@ -12,6 +12,7 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, TextContent
 
+from tests.e2e.client import pdbox
 from tests.mcp_server.conftest import Connect
 from tools._budget import LIMIT
 from tools._catalog import catalog
@@ -238,14 +239,15 @@ async def test_cancelled_call_interrupts_the_program_and_the_next_works(
         assert (await data(client, "pdb", command="p n > 0"))["reply"].strip() == "True"
 
 
-async def test_long_call_reports_progress_that_always_grows(connect: Connect, era: str) -> None:
+async def test_long_call_reports_progress_that_always_grows(repo: Path, era: str) -> None:
     seen: list[float] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
         seen.append(progress)
 
-    async with connect(era) as client:
-        await client.call_tool("bash", {"command": "sleep 1.6"}, progress_callback=note)
+    # Over a transport: in memory the SDK passes no progress token, by which it is known who wants to be told.
+    async with pdbox("--repo", str(repo), "--backend", "process", "--unsafe-no-isolation", mode=era) as session:
+        await session.client.call_tool("bash", {"command": "sleep 1.6"}, progress_callback=note)
     assert len(seen) >= 3
     assert seen == sorted(set(seen))
 
