@@ -17,9 +17,11 @@ from pathlib import Path, PurePosixPath
 from pathspec import GitIgnoreSpec
 
 from sandbox.errors import InvalidArgument, NotFound, PathRefused
-from sandbox.rules import MAX_DEPTH, lenient
+from sandbox.rules import MAX_DEPTH, Pairs, lenient, takes
 
 PIECE = 1 << 20
+MAX_IGNORE = 64 << 10
+"""Bytes of one `.gitignore` that are looked at; each pattern is tried on each name."""
 ALWAYS_OUT = (
     "__pycache__",
     "node_modules",
@@ -93,18 +95,44 @@ def select(folder: Path, limit_bytes: int) -> Selected:
     return Selected(folder, tuple(paths), size, ignored)
 
 
-def pieces(folder: Path, paths: Sequence[str]) -> Iterator[bytes]:
-    """The tar stream of `paths`, in pieces of about 1 MiB. Files that vanish meanwhile are left out."""
+def split(folder: Path, paths: Sequence[str], read_only: Pairs) -> tuple[list[str], list[str]]:
+    """(paths that `read_only` names, with all folders above them; the others), both in the order of `paths`.
+
+    What belongs to git is among the others: git has to write it.
+    """
+    named: set[str] = set()
+    for path in paths:
+        if ".git" in path.split("/"):
+            continue
+        parent = path.rpartition("/")[0]
+        place = folder / path
+        name = f"{path}/" if place.is_dir() and not place.is_symlink() else path
+        if parent in named or takes(name, read_only):
+            named.add(path)
+    above = {str(folder) for path in named for folder in PurePosixPath(path).parents}
+    first = named | above
+    return [path for path in paths if path in first], [path for path in paths if path not in first]
+
+
+def pieces(folder: Path, paths: Sequence[str], *, locked: bool = False) -> Iterator[bytes]:
+    """The tar stream of `paths`, in pieces of about 1 MiB. Files that vanish meanwhile are left out.
+
+    `locked`: with modes that keep all but the owner from changing files, or removing them from their folders.
+    """
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for relative in paths:
-            yield from _add(archive, buffer, folder, relative)
+            yield from _add(archive, buffer, folder, relative, locked)
     yield buffer.getvalue()
 
 
-def _add(archive: tarfile.TarFile, buffer: io.BytesIO, folder: Path, relative: str) -> Iterator[bytes]:
+def _add(
+    archive: tarfile.TarFile, buffer: io.BytesIO, folder: Path, relative: str, locked: bool
+) -> Iterator[bytes]:
     try:
         info = _tarinfo(folder, relative)
+        if locked and not info.issym():
+            info.mode = 0o1777 if info.isdir() else info.mode & 0o555
         if not info.isreg():
             archive.addfile(info)
             return
@@ -189,8 +217,9 @@ def _left_out(path: Path, relative: str, rules: dict[str, GitIgnoreSpec]) -> boo
 def _read_ignore(place: Path, here: str, rules: dict[str, GitIgnoreSpec]) -> None:
     file = place / ".gitignore"
     if file.is_file() and not file.is_symlink():
-        lines = file.read_text("utf-8", "replace").splitlines()
-        rules[here] = lenient(lines)
+        with file.open("rb") as stream:
+            text = stream.read(MAX_IGNORE).decode("utf-8", "replace")
+        rules[here] = lenient(text.splitlines())
 
 
 def _ignored(relative: str, rules: dict[str, GitIgnoreSpec]) -> bool:

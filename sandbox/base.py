@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -50,6 +50,8 @@ class SandboxSpec:
     """Where the repository lies inside; a backend may choose another place and say so."""
     keep_workdir: bool = False
     """The image brings the repository at `workdir`: don't mount an empty one over it."""
+    guarded: bool = False
+    """Some files of the workspace will be put there by `Sandbox.lay`."""
     network: bool = False
     env: dict[str, str] = field(default_factory=dict[str, str])
     mounts: tuple[tuple[str, str], ...] = ()
@@ -106,6 +108,16 @@ class Sandbox(ABC):
         Raises:
             SandboxLost: the sandbox is gone.
         """
+
+    async def lay(self, pieces: Iterator[bytes]) -> bool:
+        """Extract a tar stream into the empty workspace so that no program in the sandbox can change or remove what it brings.
+
+        False: this sandbox can't, and nothing was done. Only where `SandboxSpec.guarded` was set.
+
+        Raises:
+            SandboxError: it went wrong, or the sandbox is gone.
+        """
+        return False
 
     async def cut_network(self) -> None:  # noqa: B027 - not every backend has one to cut
         """Take away the network that set-up commands had. Nothing to do where there was none.

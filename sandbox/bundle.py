@@ -87,6 +87,11 @@ def zipped(folder: Path) -> bytes:
     return buffer.getvalue()
 
 
+def lay_arguments(workdir: PurePosixPath) -> Sequence[str]:
+    """What comes behind the interpreter's name to extract a tar stream on standard input into `workdir`."""
+    return ["-I", "-u", "-c", (GUEST / "lay.py").read_text(encoding="utf-8"), str(workdir)]
+
+
 @cache
 def _boot_source() -> str:
     return (GUEST / "boot.py").read_text(encoding="utf-8")

@@ -27,6 +27,11 @@ from sandbox.frames import FrameReader, Header, pack
 PROTOCOL = 1
 SLACK_S = 15.0
 """How much longer than the guest's own deadline we wait for its answer."""
+SEND_S = 30.0
+"""How long a frame may take to be sent."""
+
+PING_S = 5.0
+"""How soon a guest that is alive answers a ping, on a loaded machine."""
 
 OnProgress = Callable[[Header], None]
 log = logging.getLogger(__name__)
@@ -64,7 +69,7 @@ class GuestConnection:
         self._frames = FrameReader(stream)
         self._ids = itertools.count(1)
         self._pending: dict[int, _Pending] = {}
-        self._sending = anyio.Lock()
+        self._sending = anyio.Lock(fast_acquire=True)
         self._greeted = anyio.Event()
         self._lost: PdboxError | None = None
 
@@ -107,7 +112,7 @@ class GuestConnection:
             PdboxError: what the guest refused, as the class that its code names.
             InvalidArgument: more than fits into one frame.
             CommandTimeout: no answer within `timeout_s` and some slack.
-            SandboxLost: the stream ended.
+            SandboxLost: the stream ended, or the guest answers nothing at all any more.
         """
         number, pending = next(self._ids), _Pending(on_progress=on_progress)
         try:
@@ -121,6 +126,7 @@ class GuestConnection:
                 await pending.done.wait()
         except TimeoutError as exc:
             await self._cancel(number)
+            await self._check_alive()
             raise CommandTimeout(
                 f"The sandbox did not answer `{op}` within {timeout_s + SLACK_S:g} s."
             ) from exc
@@ -151,14 +157,16 @@ class GuestConnection:
         if self._lost is not None:
             raise self._lost
         # Shielded: half a frame would make every later one unreadable.
-        with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(deadline=anyio.current_time() + SEND_S, shield=True) as scope:
             async with self._sending:
                 try:
-                    with anyio.fail_after(30):
-                        await self._stream.send(frame)
-                except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError, TimeoutError) as exc:
+                    await self._stream.send(frame)
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as exc:
                     self._fail(SandboxLost("The connection to the sandbox broke."))
                     raise SandboxLost("The connection to the sandbox broke.") from exc
+        if scope.cancelled_caught:
+            self._fail(SandboxLost(f"The sandbox took nothing for {SEND_S:g} s."))
+            raise SandboxLost(f"The sandbox took nothing for {SEND_S:g} s.")
 
     async def _cancel(self, number: int) -> None:
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
@@ -166,6 +174,25 @@ class GuestConnection:
                 await self._send(pack({"id": 0, "op": "cancel", "args": {"id": number}}))
             except SandboxLost:
                 return  # then nothing runs there any more
+
+    async def _check_alive(self) -> None:
+        """One request may hang; when not even a ping is answered, the whole guest is dead or frozen.
+
+        Raises:
+            SandboxLost: it is.
+        """
+        number, pending = next(self._ids), _Pending()
+        self._pending[number] = pending
+        try:
+            await self._send(pack({"id": number, "op": "ping", "args": {}}))
+            with anyio.move_on_after(PING_S):
+                await pending.done.wait()
+        finally:
+            self._pending.pop(number, None)
+        if not pending.done.is_set():
+            self._fail(SandboxLost("The sandbox doesn't answer any more.", "start_session opens a new one."))
+        if self._lost is not None:
+            raise self._lost
 
     async def _read(self) -> None:
         try:

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -33,6 +33,7 @@ HOME = PurePosixPath("/run/pdbox")
 USER_HOME = PurePosixPath("/home/sandbox")
 HOME_BYTES = 32 << 20
 SHM_BYTES = 64 << 20
+LAY_S = 120.0
 START_S = 60.0
 """How long a guest may take to come up on a loaded machine."""
 
@@ -137,7 +138,14 @@ class DockerBackend(Backend):
                 await self.call(engine.remove, container)
             raise
         return DockerSandbox(
-            self, container, image.reference, boot, confinement.describe(spec), spec.network, stream
+            self,
+            container,
+            image.reference,
+            boot,
+            confinement.describe(spec),
+            spec.network,
+            stream,
+            _guards(spec),
         )
 
     async def find(self, owner: str, key: str | None = None) -> Sequence[Found]:
@@ -278,6 +286,7 @@ class DockerSandbox(Sandbox):
         confinement: str,
         network: bool,
         first: ByteStream | None,
+        guarded: bool = False,
     ) -> None:
         self._owner = owner
         self._container = container
@@ -285,6 +294,7 @@ class DockerSandbox(Sandbox):
         self._confinement = confinement
         self._network = network
         self._first = first
+        self._guarded = guarded
         self.image = image
         self.place = container[:12]
 
@@ -302,11 +312,30 @@ class DockerSandbox(Sandbox):
         if self._first is not None:
             stream, self._first = self._first, None
             return stream
-        engine = await self._owner.engine()
-        argv = ["/bin/sh", "-c", PROBE, "pdbox", *self._boot.relay_arguments()]
-        number = await self._owner.call(engine.exec_create, self._container, argv)
-        body = json.dumps({"Detach": False, "Tty": False}).encode()
-        return await _opened(engine, f"/v{engine.api}/exec/{number}/start", body)
+        return await self._exec(self._boot.relay_arguments())
+
+    async def lay(self, pieces: Iterator[bytes]) -> bool:
+        """Extract as root, whose files and sticky folders nobody else can change; root has no capabilities either.
+
+        Raises:
+            SandboxError: it went wrong; SandboxLost: the container has gone.
+        """
+        if not self._guarded:
+            return False
+        stream = await self._exec(bundle.lay_arguments(self._boot.workdir), user="0:0")
+        try:
+            with anyio.fail_after(LAY_S):
+                while (piece := await anyio.to_thread.run_sync(next, pieces, None)) is not None:
+                    await stream.send(piece)
+                answer = await stream.receive()
+        except (TimeoutError, anyio.EndOfStream, anyio.BrokenResourceError) as exc:
+            words = " / ".join(stream.stderr)[-400:]
+            raise SandboxError(f"The read-only files could not be put into the sandbox. {words}") from exc
+        finally:
+            await anyio.aclose_forcefully(stream)
+        if answer.strip() != b"done":
+            raise SandboxError("The read-only files could not be put into the sandbox.")
+        return True
 
     async def cut_network(self) -> None:
         """Disconnect the container; only its loopback is left.
@@ -318,6 +347,14 @@ class DockerSandbox(Sandbox):
             engine = await self._owner.engine()
             await self._owner.call(engine.disconnect, self._container)
             self._network = False
+
+    async def _exec(self, arguments: Sequence[str], user: str = "") -> GuestStream:
+        """The streams of one more process: the image's Python with `arguments`."""
+        engine = await self._owner.engine()
+        argv = ["/bin/sh", "-c", PROBE, "pdbox", *arguments]
+        number = await self._owner.call(engine.exec_create, self._container, argv, user)
+        body = json.dumps({"Detach": False, "Tty": False}).encode()
+        return await _opened(engine, f"/v{engine.api}/exec/{number}/start", body)
 
     async def aclose(self) -> None:
         """Kill and remove the container."""
@@ -378,6 +415,11 @@ def _confinement(spec: SandboxSpec, image: Image) -> Confinement:
     return Confinement(f"{UID}:{UID}", read_only=True)
 
 
+def _guards(spec: SandboxSpec) -> bool:
+    """Whether the workspace is root's, so that files in it can be kept from programs."""
+    return spec.guarded and not spec.keep_workdir
+
+
 def _boot(spec: SandboxSpec) -> bundle.Boot:
     return bundle.Boot(HOME, spec.workdir, spec.lifetime, reap_all=True)
 
@@ -426,7 +468,9 @@ def _host_config(spec: SandboxSpec, confinement: Confinement) -> dict[str, Any]:
         str(USER_HOME): f"rw,nosuid,nodev,exec,{own}size={limits.tmp_bytes},mode={mode}",
     }
     if not spec.keep_workdir:
-        tmpfs[str(spec.workdir)] = f"rw,nosuid,nodev,exec,{own}size={limits.workspace_bytes},mode={mode}"
+        # Where there are files to guard, the folder is root's and sticky: everybody makes files, only root removes root's.
+        whose = "mode=1777" if _guards(spec) else f"{own}mode={mode}"
+        tmpfs[str(spec.workdir)] = f"rw,nosuid,nodev,exec,{whose},size={limits.workspace_bytes}"
     # What lies in a tmpfs counts as memory: a full one would have every later process killed.
     tmpfs_bytes = 2 * limits.tmp_bytes + HOME_BYTES + SHM_BYTES
     tmpfs_bytes += 0 if spec.keep_workdir else limits.workspace_bytes

@@ -332,18 +332,22 @@ class Engine:
             for row in rows
         ]
 
-    def exec_create(self, container: str, argv: Sequence[str]) -> str:
-        """Prepare one more process in a running container; gives the id to open its stream by.
+    def exec_create(self, container: str, argv: Sequence[str], user: str = "") -> str:
+        """Prepare one more process in a running container, of its own user or `user`; gives the id to open its stream by.
 
         Raises:
             SandboxLost: the container has gone.
         """
         docker = _docker()
         try:
-            answer = self._client.exec_create(container, list(argv), stdin=True, stdout=True, stderr=True)
+            answer = self._client.exec_create(
+                container, list(argv), stdin=True, stdout=True, stderr=True, user=user
+            )
         except docker.errors.APIError as exc:
             if exc.status_code in (404, 409):
-                raise SandboxLost("The sandbox's container has gone.") from exc
+                raise SandboxLost(
+                    "The sandbox's container has gone.", "start_session opens a new one."
+                ) from exc
             with errors("No way into the container"):
                 raise
         return str(answer["Id"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
@@ -18,11 +19,16 @@ from sandbox import archive
 from sandbox.base import Backend, Found, Lifetime, Limits, Progress, SandboxSpec, Wanted
 from sandbox.entrypoint import default_entrypoint, requires_python, tools_of
 from sandbox.errors import InvalidArgument, NotFound, SandboxLost
-from sandbox.rules import Rules
-from sandbox.session import ExecResult, Memory, Session, checked_env, session_key
+from sandbox.rules import Pairs, Rules, takes
+from sandbox.session import MAX_RULES, ExecResult, Memory, Session, checked_env, session_key
 
 SETUP_TIMEOUT_S = 900.0
 _GIT = "git -c safe.directory='*' -c advice.detachedHead=false"
+_TRUST = "if command -v git; then git config --global --add safe.directory '*'; fi"
+_RESTORED = (
+    "Files that .debugreadonly names are protected from the tools; "
+    "what programs change in them is put back before each `eval`."
+)
 _READ_AT_START = (".debugignore", ".debugreadonly", ".gitignore", "pyproject.toml", "tox.ini", "setup.cfg")
 
 
@@ -86,12 +92,14 @@ async def open_session(
     )
     python = request.python or _own_text(_own_settings(pyproject), "python")
     chosen = await backend.choose(Wanted(request.image, python, requires_python(pyproject)), progress)
+    guard = _to_guard(source, request)
     spec = SandboxSpec(
         key=session_key(handle),
         owner=owner,
         image=chosen.image,
         workdir=PurePosixPath(source.inside or "/workspace"),
         keep_workdir=source.inside is not None,
+        guarded=bool(guard),
         network=request.network or policy.setup_network,
         mounts=policy.mounts,
         limits=policy.limits,
@@ -101,10 +109,10 @@ async def open_session(
     session = Session(await backend.start(spec, progress), handle, tasks)
     try:
         session.recall((await session.connect()).hello.workdir)
-        await _bring_in(session, source, policy, progress)
+        guarded = await _bring_in(session, source, policy, guard, progress)
         if request.ref:
             await _check_out(session, request.ref)
-        await _prepare(session, request, [chosen.notice] if chosen.notice else [], progress)
+        await _prepare(session, request, chosen.notice, guarded, progress)
         if spec.network and not request.network:
             await session.sandbox.cut_network()
     except BaseException:  # whatever ended it, cancellation too: no sandbox without a session
@@ -152,7 +160,18 @@ def _source(request: SessionRequest, policy: Policy) -> _Source:
     return _Source(folder=archive.resolve_repository(repo, policy.roots))
 
 
-async def _bring_in(session: Session, source: _Source, policy: Policy, progress: Progress) -> None:
+def _to_guard(source: _Source, request: SessionRequest) -> Pairs:
+    """What of a folder programs must not change; empty where that can be known only once the repository is inside."""
+    if source.folder is None or not source.folder.is_dir() or request.ref:
+        return []
+    lines = tuple(_host_text(source.folder / ".debugreadonly").splitlines())
+    return Rules(read_only=lines).for_tools()["read_only"] if any(map(str.strip, lines)) else []
+
+
+async def _bring_in(
+    session: Session, source: _Source, policy: Policy, guard: Pairs, progress: Progress
+) -> bool:
+    """Whether what `guard` names is kept from programs."""
     if source.url:
         progress(f"cloning {source.url}")
         await _git(session, f"clone -q -- {shlex.quote(source.url)} .", f"clone {source.url}")
@@ -160,19 +179,38 @@ async def _bring_in(session: Session, source: _Source, policy: Policy, progress:
         progress(f"unpacking {source.folder.name}")
         await _extract(session, _file_pieces(source.folder), unwrap=True)
     elif source.folder:
-        await _copy_in(session, source.folder, policy.limits.workspace_bytes, progress)
+        return await _copy_in(session, source.folder, policy.limits.workspace_bytes, guard, progress)
+    return False
 
 
-async def _copy_in(session: Session, folder: Path, limit_bytes: int, progress: Progress) -> None:
+async def _copy_in(
+    session: Session, folder: Path, limit_bytes: int, guard: Pairs, progress: Progress
+) -> bool:
     chosen = await anyio.to_thread.run_sync(archive.select, folder, limit_bytes)
     progress(f"copying {len(chosen.paths)} files, {chosen.size / (1 << 20):.1f} MiB")
-    await _extract(session, archive.pieces(folder, chosen.paths))
+    rest: Sequence[str] = chosen.paths
+    guarded = False
+    if guard:
+        first, others = await anyio.to_thread.run_sync(archive.split, folder, chosen.paths, guard)
+        guarded = await session.sandbox.lay(archive.pieces(folder, first, locked=True))
+        if guarded:
+            rest = others
+            # The workspace is root's, and git works in no folder of another user's unless it is told to.
+            await session.run(_TRUST, timeout_s=30)
+    await _extract(session, archive.pieces(folder, rest))
     if chosen.ignored and ".git" in chosen.paths:
-        await _copy_tracked(session, folder)
+        late = await _copy_tracked(session, folder)
+        guarded = guarded and not any(_is_out(name, guard) for name in late)
+    return guarded
 
 
-async def _copy_tracked(session: Session, folder: Path) -> None:
-    """Files that git tracks although `.gitignore` names them belong to the repository."""
+def _is_out(path: str, pairs: Pairs) -> bool:
+    above = [f"{folder}/" for folder in PurePosixPath(path).parents]
+    return any(takes(name, pairs) for name in (path, *above))
+
+
+async def _copy_tracked(session: Session, folder: Path) -> list[str]:
+    """Files that git tracks although `.gitignore` names them belong to the repository. Gives their names."""
     run = await session.run(f"{_GIT} ls-files -d -z", timeout_s=60)
     names = run.output.split("\0") if run.exit_code == 0 else []
     # The list comes out of the sandbox: only plain names below the folder, not through links.
@@ -184,6 +222,7 @@ async def _copy_tracked(session: Session, folder: Path) -> None:
     real = [name for name in inside if (folder / name).parent.resolve().is_relative_to(folder)]
     if real:
         await _extract(session, archive.pieces(folder, real))
+    return real
 
 
 async def _extract(session: Session, pieces: Iterator[bytes], *, unwrap: bool = False) -> None:
@@ -207,14 +246,15 @@ async def _git(session: Session, command: str, what: str) -> None:
 
 
 async def _prepare(
-    session: Session, request: SessionRequest, notices: Sequence[str], progress: Progress
+    session: Session, request: SessionRequest, notice: str, guarded: bool, progress: Progress
 ) -> None:
     """Read what the repository says about itself, run its set-up, take the baseline of `diff`, and remember it all."""
     texts = {name: await _small_file(session, name) for name in _READ_AT_START}
     own = _own_settings(texts["pyproject.toml"])
-    rules = Rules(
-        *(tuple(texts[name].splitlines()) for name in (".debugignore", ".debugreadonly", ".gitignore"))
-    )
+    rules = _rules(texts)
+    notices = [notice] if notice else []
+    if not guarded and any(map(str.strip, rules.read_only)):
+        notices.append(_RESTORED)
     entrypoint = request.entrypoint or _own_text(own, "entrypoint")
     memory = Memory(
         rules=rules,
@@ -234,6 +274,22 @@ async def _prepare(
     debug = {"entrypoint": memory.debug_entrypoint, "env": memory.env, "just_my_code": True}
     await session.request("debug.configure", debug)
     await session.remember(memory)
+
+
+def _rules(texts: Mapping[str, str]) -> Rules:
+    """Each line is compiled here and tried on each name: of a `.gitignore` the first count, of ours there may be no more.
+
+    Raises:
+        InvalidArgument: too many lines.
+    """
+    hidden, read_only, untracked = (
+        tuple(texts[name].splitlines()) for name in (".debugignore", ".debugreadonly", ".gitignore")
+    )
+    for name, lines in ((".debugignore", hidden), (".debugreadonly", read_only)):
+        if len(lines) > MAX_RULES:
+            raise InvalidArgument(f"{name} has {len(lines)} lines, the limit is {MAX_RULES}.")
+    short = tuple(line for line in untracked[:MAX_RULES] if len(line) <= 1000)
+    return Rules(hidden, read_only, short)
 
 
 def _with_default(memory: Memory, entrypoint: str | None) -> Memory:
@@ -286,8 +342,12 @@ def _file_pieces(file: Path) -> Iterator[bytes]:
 
 
 def _host_text(file: Path) -> str:
+    """The first MiB of a regular file of the repository on this machine; no link is followed, and no pipe waited for."""
     try:
-        return "" if file.is_symlink() else file.read_text("utf-8", "replace")[: 1 << 20]
+        if not stat.S_ISREG(file.lstat().st_mode):
+            return ""
+        with file.open("rb") as stream:
+            return stream.read(1 << 20).decode("utf-8", "replace")
     except OSError:
         return ""
 

@@ -68,6 +68,15 @@ def _pairs(spec: GitIgnoreSpec) -> Pairs:
     return pairs
 
 
+def takes(path: str, pairs: Pairs) -> bool:
+    """Whether the last of `pairs` that matches `path` includes it; folders end with a slash."""
+    verdict = False
+    for regex, include in pairs:
+        if re.match(regex, path):
+            verdict = include
+    return verdict
+
+
 @dataclass(frozen=True)
 class Rules:
     """What file tools hide and protect in one workspace."""

@@ -158,6 +158,8 @@ class Session:
         Raises:
             SandboxLost: the sandbox is gone, or broke the protocol.
         """
+        if self._connection is not None and self._connection.lost is None:
+            return self._connection
         async with self._connecting:
             old = self._connection
             if old is not None and old.lost is None:
@@ -166,7 +168,10 @@ class Session:
                 raise SandboxLost(
                     f"The session is unusable: {old.lost.message}", "start_session opens a new one."
                 )
-            self._connection = await GuestConnection.open(await self.sandbox.connect(), self._tasks)
+            # Starting takes its time; a guest that has answered before has no reason to be slow.
+            timeout_s = 30.0 if old is None else 10.0
+            stream = await self.sandbox.connect()
+            self._connection = await GuestConnection.open(stream, self._tasks, timeout_s)
             return self._connection
 
     @property

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sandbox.debugger import Breakpoint, Number, Request, Short, checked
 from sandbox.errors import InvalidArgument, NotFound, PathRefused, ReadOnlyFile
-from sandbox.rules import Pairs, Rules
+from sandbox.rules import Rules, takes
 
 MAX_FILE = 8 << 20
 MAX_PATCH = 8 << 20
@@ -246,7 +246,7 @@ class Workspace:
     async def diff(self) -> Patch:
         """Everything changed since the session began, new and binary files included."""
         args = {"rules": self._rules.for_diff(), "paths": None, "max_bytes": MAX_PATCH - (64 << 10)}
-        header, payload = await self._request("files.diff", args, timeout_s=60)
+        header, payload = await self._request("files.diff", args, timeout_s=30)
         answer = checked(_DiffAnswer, header)
         return Patch(
             text=payload.decode("utf-8", "surrogateescape"), files=answer.files, omitted_bytes=answer.omitted
@@ -275,15 +275,7 @@ class Workspace:
         folders = ("/".join(parts[:i]) + "/" for i in range(1, len(parts)))
         pairs = self._tool_rules[kind]
         # The path may be a folder: its own rule may only match with the slash.
-        return any(_matches(name, pairs) for name in (*folders, path, path + "/"))
-
-
-def _matches(path: str, pairs: Pairs) -> bool:
-    verdict = False
-    for regex, include in pairs:
-        if re.match(regex, path):
-            verdict = include
-    return verdict
+        return any(takes(name, pairs) for name in (*folders, path, path + "/"))
 
 
 def _decoded(path: str, data: bytes, digest: str, read_only: bool) -> FileText:

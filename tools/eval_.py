@@ -61,12 +61,14 @@ async def eval_(
 
 def _tell(report: Report, progress: dict[str, Any]) -> None:
     count, total, last = progress.get("tests"), progress.get("of"), progress.get("last")
-    if isinstance(count, int):
-        report(
-            f"{last or 'tests'}: {progress.get('outcome') or 'done'}",
-            count,
-            total if isinstance(total, int) else None,
-        )
+    if _is_count(count):
+        # It comes from the sandbox as it is.
+        words = f"{str(last or 'tests')[:300]}: {str(progress.get('outcome') or 'done')[:20]}"
+        report(words, count, total if _is_count(total) else None)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and 0 <= value < 1 << 31
 
 
 def _answer(done: Evaluation) -> EvalAnswer:

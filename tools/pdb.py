@@ -22,7 +22,7 @@ async def pdb(
     entrypoint: Annotated[
         str | None,
         Field(
-            description='What to debug; starts it anew, e.g. "pytest tests/test_shop.py::test_total", "python app.py 3".'
+            description='What to debug; another one than now starts it, e.g. "pytest tests/test_shop.py::test_total", "python app.py 3".'
         ),
     ] = None,
     timeout_s: Annotated[
@@ -40,7 +40,7 @@ async def pdb(
     The first command starts the program (the session's debug entry point, or `entrypoint`). All of pdb works: b, tbreak,
     condition, c, n, s, r, unt, up, down, w, l, p, pp, !statement, run, q. A failing test or uncaught exception stops post
     mortem where it was raised. Answers with the place, pdb's reply, program output, nearby source and changed locals.
-    State `running` means no stop within timeout_s: go on with `wait`.
+    State `running` means no stop within timeout_s: go on with `wait`, or end it with `q`.
     """
     stop = await session.debugger.command(
         command, entrypoint=entrypoint, timeout_s=timeout_s, expect_stop=expect_stop

@@ -88,12 +88,8 @@ async def apply(session: Session, edits: dict[str, list[Hunk]]) -> None:
 
 
 async def replace(session: Session, path: str, hunk: Hunk) -> None:
-    """By its text, for patches may be off by some lines; by its lines where the text stands more than once."""
-    if hunk.old:
-        try:
-            await session.call("rewrite", path=path, new_code=hunk.new, old_code=hunk.old)
-        except ToolFailed as exc:
-            assert "times" in str(exc)
-        else:
-            return
-    await session.call("rewrite", path=path, new_code=hunk.new, start=hunk.start, end=hunk.end)
+    """By its text, for patches may be off by some lines; by its lines where the text does not stand just once."""
+    try:
+        await session.call("rewrite", path=path, new_code=hunk.new, old_code=hunk.old)
+    except ToolFailed:
+        await session.call("rewrite", path=path, new_code=hunk.new, start=hunk.start, end=hunk.end)

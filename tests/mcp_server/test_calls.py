@@ -246,7 +246,9 @@ async def test_long_call_reports_progress_that_always_grows(repo: Path, era: str
         seen.append(progress)
 
     # Over a transport: in memory the SDK passes no progress token, by which it is known who wants to be told.
-    async with pdbox("--repo", str(repo), "--backend", "process", "--unsafe-no-isolation", mode=era) as session:
+    async with pdbox(
+        "--repo", str(repo), "--backend", "process", "--unsafe-no-isolation", mode=era
+    ) as session:
         await session.client.call_tool("bash", {"command": "sleep 1.6"}, progress_callback=note)
     assert len(seen) >= 3
     assert seen == sorted(set(seen))

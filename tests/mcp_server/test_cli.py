@@ -66,9 +66,9 @@ def test_flags_win_over_variables_over_defaults(
 
 def test_tools_tells_its_size(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tools"]) == 0
-    assert "12 tools; " in capsys.readouterr().out.splitlines()[-1]
+    assert "13 tools; " in capsys.readouterr().out.splitlines()[-1]
     assert main(["tools", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["tools"]) == 12
+    assert len(json.loads(capsys.readouterr().out)["tools"]) == 13
 
 
 @pytest.mark.parametrize(

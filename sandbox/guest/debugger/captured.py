@@ -10,7 +10,13 @@ def tees(config):
     manager = config.pluginmanager.getplugin("capturemanager")
     capture = getattr(manager, "_global_capturing", None)
     streams = [getattr(capture, name, None) for name in ("out", "err")]
-    return [Tee(stream) for stream in streams if hasattr(stream, "tmpfile") and hasattr(stream, "snap")]
+    return [Tee(stream) for stream in streams if _keeps(stream)]
+
+
+def _keeps(stream):
+    """Does this capture keep what it gets to itself? `tee-sys` passes it on."""
+    tmpfile = getattr(stream, "tmpfile", None)
+    return tmpfile is not None and hasattr(stream, "snap") and type(tmpfile).__name__ != "TeeCaptureIO"
 
 
 class Tee:

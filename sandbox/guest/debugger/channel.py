@@ -67,6 +67,14 @@ class Channel:
             raise Closed()
         return message[0]
 
+    def drain(self):
+        """Return when the supervisor has closed its end; what it sends until then is dropped."""
+        try:
+            while True:
+                self.receive()
+        except Closed:
+            pass
+
     def abandon(self):
         """Close our end without a word (in a forked child)."""
         if self.open:

@@ -12,6 +12,7 @@ import sys
 
 from . import locations
 from .frames import ours
+from .newer import NewerPdb
 
 _LOCALS_ARE_COPIES = sys.version_info < (3, 13)
 _GENERATOR = 0x20 | 0x80 | 0x200  # CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
@@ -28,7 +29,7 @@ def _like(name):
     return copy
 
 
-class Debugger(pdb.Pdb):
+class Debugger(NewerPdb):
     """One per thread; breakpoints, commands, aliases are those of the session."""
 
     def __init__(self, session, shared=None):
@@ -160,22 +161,26 @@ class Debugger(pdb.Pdb):
         self.raised = exc_info[1]
         self.session.stopped(self, frame, lambda: pdb.Pdb.user_exception(self, frame, exc_info))
 
-    returned = None
-    raised = None
+    hidden = 0  # frames of a test runner that the stack goes without
+    unfolded = False  # they were asked for
 
     def get_stack(self, f, t):
         """pdb's own, without our frames and (folded) those of the test runner below the repository's first."""
         stack, index = pdb.Pdb.get_stack(self, f, t)
         frames = [entry[0] for entry in stack]
         current = frames[index] if frames else None
-        kept = self.session.fold([entry for entry in stack if not ours(entry[0])])
+        program = [entry for entry in stack if not ours(entry[0])]
+        kept = program if self.unfolded else self.session.fold(program)
+        self.hidden = len(program) - len(kept)
         kept_frames = [entry[0] for entry in kept]
         if current in kept_frames:
             return kept, len(kept) - 1 - kept_frames[::-1].index(current)
         return kept or stack, max(0, len(kept or stack) - 1)
 
     def setup(self, f, tb):
+        self._shown = (f, tb)
         pdb.Pdb.setup(self, f, tb)
+        self._set_variables()
         if tb is not None and self.why == "post_mortem":
             self._select_quietly(self.session.innermost([entry[0] for entry in self.stack]))
 
@@ -186,6 +191,24 @@ class Debugger(pdb.Pdb):
         self.curframe = self.stack[index][0]
         if hasattr(self, "curframe_locals"):
             self.curframe_locals = self.curframe.f_locals
+
+    @_like("do_where")
+    def do_where(self, arg):
+        if arg.strip() == "all":
+            arg = self._unfold()
+        if self.hidden:
+            self.message("  [%d frames of the test runner are hidden; `w all` shows them]" % self.hidden)
+        return pdb.Pdb.do_where(self, arg)
+
+    do_w = do_bt = do_where
+
+    def _unfold(self):
+        """Have the whole stack, until the program goes on."""
+        if self.hidden:
+            added, self.unfolded = self.hidden, True
+            self.stack, _ = self.get_stack(*self._shown)
+            self.curindex += added
+        return ""
 
     # -- how to go on
 
@@ -215,7 +238,7 @@ class Debugger(pdb.Pdb):
 
     def onecmd(self, line):
         try:
-            return pdb.Pdb.onecmd(self, line)
+            return NewerPdb.onecmd(self, line)
         except (
             Exception
         ) as exc:  # a bug of this Python's pdb (3.13.0 has some) must not end up in the program

@@ -12,11 +12,12 @@ abandon()             in a forked child: leave nothing armed
 
 from __future__ import annotations
 
+import bdb
 import sys
 import threading
 
 from .engine_monitoring import MonitoringEngine
-from .frames import program_frames
+from .frames import OURS, ours, program_frames
 
 
 def choose(name, session):
@@ -41,6 +42,7 @@ class SettraceEngine:
     def __init__(self, session):
         self._session = session
         self._closures = {}
+        self._armed = False  # the main thread was left with a trace function of ours
         self._make()
 
     def _make(self):
@@ -61,6 +63,41 @@ class SettraceEngine:
     def start(self):
         # The closure is looked up at each call: `rearm` makes a new one.
         threading.settrace(self._in_new_thread)
+        stock = sys.settrace
+
+        def settrace(function):
+            """Set the global debug tracing function."""
+            caller = sys._getframe(1)
+            if not ours(caller) and caller.f_code.co_filename != bdb.__file__ and self._session.channel.open:
+                self._told(function)
+            stock(function)
+
+        # The program sees a function where a builtin was; it sees the same effects.
+        sys.settrace = settrace
+
+    def _told(self, function):
+        """Another trace function takes the place of ours, or none does."""
+        if not self._session.table or threading.current_thread() is not threading.main_thread():
+            return
+        what = "The program has ended tracing"
+        if function is not None:
+            name = getattr(function, "__module__", None) or type(function).__module__
+            what = "%s has set a trace function" % name
+        self._session.tell(
+            "%s (sys.settrace): until the next stop, breakpoints are not hit in this thread on this Python."
+            % what
+        )
+
+    def _check(self):
+        """Notice what was set in C, as coverage does it, and was not seen by `settrace`."""
+        tracer = sys.gettrace()
+        if tracer is None and self._armed or tracer is not None and not self._is_ours(tracer):
+            self._told(tracer)
+
+    @staticmethod
+    def _is_ours(tracer):
+        code = getattr(getattr(tracer, "__func__", tracer), "__code__", None)
+        return code is not None and (code.co_filename.startswith(OURS) or code.co_filename == bdb.__file__)
 
     def _in_new_thread(self, frame, event, arg):
         # A thread that was started without a trace function could not be given one later.
@@ -117,9 +154,12 @@ class SettraceEngine:
             del frame.f_trace
 
     def pause(self, debugger):
+        self._check()
         sys.settrace(None)
 
     def resume(self, debugger, frame):
+        if threading.current_thread() is threading.main_thread():
+            self._armed = debugger.stepping or bool(self._session.table)
         # What has been current (`u`, then `n`) lies in the stack of the caller; ours are skipped.
         stack = program_frames(sys._getframe(1))
         if debugger.stepping:
@@ -139,6 +179,7 @@ class SettraceEngine:
         return bool(self._session.table) or threading.current_thread() is not threading.main_thread()
 
     def stop(self):
+        self._check()
         sys.settrace(None)
 
     def abandon(self):

@@ -4,11 +4,9 @@
 # pyright: reportArgumentType=false
 from __future__ import annotations
 
-import bdb
 import os
 import pdb
 import sys
-import threading
 
 
 def install(session):
@@ -56,9 +54,3 @@ def install(session):
     sys.breakpointhook = breakpointhook
     session.set_trace_function = set_trace
     session.stock_hook = stock_hook
-
-
-def forking(session):
-    """Before a fork."""
-    if threading.current_thread() is not None and session.channel.open and bdb.Breakpoint.bpbynumber[1:]:
-        session.tell("The program forks: its children run undisturbed, breakpoints are not hit in them.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from . import values
+from . import arrays, values
 
 _MAX_COUNT = 200
 _MAX_DEPTH = 3
@@ -48,13 +48,7 @@ def _length(value):
     for kind in (dict, list, tuple, set, frozenset, str, bytes, bytearray):
         if issubclass(type(value), kind):
             return kind.__len__(value)  # the subclass may count otherwise, or never come back
-    try:
-        shape = (
-            value.shape if type(value).__module__.partition(".")[0] in ("numpy", "pandas", "torch") else None
-        )
-        return int(shape[0]) if shape else None
-    except Exception:  # code of a library, or of something that calls itself so
-        return None
+    return arrays.length(value, type(value))
 
 
 def _children(value, start, count, depth):
@@ -88,8 +82,9 @@ def _pairs(value, start, count):
         if issubclass(type(value), kind):
             page = itertools.islice(kind.__iter__(value), start, stop)
             return kind.__len__(value), [("{%d}" % (start + i), item) for i, item in enumerate(page)]
-    if type(value).__module__ == "numpy" and type(value).__name__ == "ndarray" and value.ndim:
-        page = value[start:stop]
-        return int(value.shape[0]), [("[%d]" % (start + i), item) for i, item in enumerate(page)]
+    if arrays.library(type(value)) is not None:
+        found = arrays.pairs(value, type(value), start, stop, lambda name: values.show(name, 100))
+        if found is not None:
+            return found
     found = values.attributes(value) if not issubclass(type(value), type) else sorted(vars(value).items())
     return len(found), found[start:stop]

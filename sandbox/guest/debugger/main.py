@@ -4,11 +4,12 @@
 # pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
 # All at once: a module that is imported later would be looked for where the program imports from.
-from . import arrays, engine, entries, inspecting, runner_hooks, stdin, targets
+from . import arrays, children, engine, entries, inspecting, runner_hooks, stdin, targets
 from .channel import Channel, Closed, lift
 from .interrupt import Gate, Interrupts
 from .session import Session
@@ -38,12 +39,15 @@ def prepare(numbers, loaded):
         entries.install(session)
         runner_hooks.install(session)
         stdin.watch(session.input_wanted)
-        os.register_at_fork(before=lambda: entries.forking(session), after_in_child=session.forked)
+        children.install(session)
         session.main_debugger.busy = True  # until the program itself runs
         session.engine.start()
         interrupts.install(dump_fd)
         session.dump_again = interrupts.enable_dump
         _line_buffered()
+        # The program's garbage collections need not walk through our objects: that would cost it time.
+        if hasattr(gc, "freeze"):  # PyPy has none
+            gc.freeze()
         try:
             code = targets.load(target, scope)
         except (targets.NotStarted, SyntaxError, ValueError, OverflowError) as exc:

@@ -8,13 +8,15 @@ import os
 import sys
 import threading
 
-from . import inspecting, project, report, values
+from . import inspecting, newer, project, report, values
 from .breakpoints import Table, relative
 from .channel import Closed, Commands, Reply
 from .debugger import Debugger
 from .frames import ours
 from .locations import Resolver
 from .turn import Turn
+
+_SO_FAR = 16 << 10  # characters of a reply that are sent ahead of it, again and again
 
 
 class Session:
@@ -34,6 +36,7 @@ class Session:
         self.ended = False
         self._local = threading.local()
         self._lines = []
+        self._left = 0  # lines that the supervisor knows not to be taken yet
         self._not_run = []
         self._request = None
         self._told = set()
@@ -47,6 +50,9 @@ class Session:
         self.table = Table(self.workdir)
         self.just_my_code = options.get("just_my_code")  # None: where a test runner is at work
         self.post_mortems = options.get("post_mortem", True)
+        self.held = options.get(
+            "held", False
+        )  # the command line that we are in would go on: it is killed as a whole
         self.report = report.Report(self)
         self.main_debugger = Debugger(self)
         self._local.debugger = self.main_debugger
@@ -100,7 +106,7 @@ class Session:
         self.turn.take()
         prompted = False
         try:
-            debugger.prompted = False
+            debugger.prompted = debugger.unfolded = False
             # The frame is the debugger's while we ask; nothing of the stop before may show.
             self.report.begin(debugger, frame)
             if debugger.why in ("interrupt", "post_mortem"):
@@ -119,9 +125,12 @@ class Session:
         self.breakpoints_changed()
         debugger.stepping = not debugger.free
         debugger.guard = self._guard(frame) if debugger.stepping else None
-        if prompted:
-            event = {"event": "resumed"}
-            # Now, and not at the next prompt: the program may die before it.
+        if prompted or self._left != len(self._lines):
+            # Now, and not at the next prompt, what the supervisor can't know otherwise: the program may die before it.
+            self._left = len(self._lines)
+            event = {"event": "resumed", "id": self._request, "left": self._left}
+            if self.reply._head_size <= _SO_FAR:
+                event["text"] = "".join(self.reply._head) + self.reply._last
             table = self.table.changes(self.main_debugger)
             if table is not None:
                 event["breakpoints"] = table
@@ -160,31 +169,51 @@ class Session:
 
     def post_mortem(self, exc, why="post_mortem"):
         """Ask at the innermost repository frame of an exception. Returns when the program is to go on."""
-        exc = self._telling(exc)
-        traceback = exc.__traceback__
+        chosen = self._telling(exc)
+        traceback = chosen.__traceback__
         while traceback is not None and ours(traceback.tb_frame):
             traceback = traceback.tb_next
-        if not self.post_mortems or traceback is None or _seen(exc):
+        if not self.post_mortems or traceback is None or _seen(chosen):
             return
+        inside = newer.members(exc)
+        if inside:
+            texts = "; ".join("%s: %s" % (type(each).__name__, values.text_of(each)) for each in inside[:5])
+            self.hold_notices.append(
+                "An exception group of %d (%s%s): `exceptions` lists them, `exceptions N` goes to one."
+                % (len(inside), texts, "; …" if len(inside) > 5 else "")
+            )
         debugger = self.debugger()
-        debugger.raised = exc
-        with_chain = sys.version_info >= (3, 13) and traceback is exc.__traceback__
-        self.outside(
-            debugger, None, why, lambda: debugger.interaction(None, exc if with_chain else traceback)
-        )
+        debugger.raised, debugger.whole = chosen, exc
+        try:
+            self.outside(debugger, None, why, lambda: debugger.interaction(None, chosen))
+        finally:
+            debugger.whole = None
 
     def _telling(self, exc):
-        """The exception itself, or the first one behind it that came from the repository when it did not."""
+        """The exception itself, or the first one in it or behind it that came from the repository when it did not.
+
+        Of a group the first member that did.
+        """
         current, seen = exc, set()
         while current is not None and id(current) not in seen:
             seen.add(id(current))
-            traceback = current.__traceback__
-            while traceback is not None:
-                if self.project.contains(traceback.tb_frame):
-                    return current
-                traceback = traceback.tb_next
-            current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+            for each in newer.members(current) + [current]:
+                if self._passed(each):
+                    return each
+            current = newer.behind(current)
         return exc
+
+    def _passed(self, exc):
+        """Did this exception come through code of the repository?"""
+        return bool(self._places(exc))
+
+    def _places(self, exc):
+        found, traceback = [], exc.__traceback__
+        while traceback is not None:
+            if self.project.contains(traceback.tb_frame):
+                found.append((traceback.tb_frame.f_code, traceback.tb_lineno))
+            traceback = traceback.tb_next
+        return found
 
     def innermost(self, frames):
         """Index of the innermost frame of the repository, or None."""
@@ -307,6 +336,8 @@ class Session:
         text, _, _ = self.reply.take(prompt=False)
         self._drop_lines()
         raised = report.exception(exc) if exc is not None else None
+        if isinstance(exc, SystemExit) and exit_code and not self.just_my_code:
+            self._tell_exit(exc)
         event = {
             "event": "end",
             "exit_code": exit_code,
@@ -320,6 +351,11 @@ class Session:
         if table is not None:
             event["breakpoints"] = table
         self.channel.send(event)
+
+    def _tell_exit(self, exc):
+        for code, line in self._places(exc)[-1:]:
+            place = "%s:%d" % (self.relative(code.co_filename), line)
+            self.notice("SystemExit was raised at %s in %s." % (place, code.co_name))
 
     def quit(self):
         self._last_word({"event": "quit"})
@@ -338,6 +374,8 @@ class Session:
         event["reply_text"] = self.reply.take(prompt=False)[0]
         event["id"] = self._request
         self.channel.send(event)
+        if self.held:
+            self.channel.drain()
         os._exit(0)
 
     def forked(self):

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 from . import arrays
@@ -133,7 +132,10 @@ def _is_theirs(method):
     if code is None or hasattr(method, "__wrapped__"):  # in C; or as `dataclass` makes it
         return False
     filename = code.co_filename
-    return "-packages" not in filename and not filename.startswith((_LIBRARY, "<"))
+    # Cython's functions look as if written in Python.
+    return (
+        "-packages" not in filename and not filename.startswith((_LIBRARY, "<")) and filename[-4:] != ".pyx"
+    )
 
 
 _LIBRARY = os.path.dirname(os.__file__)
@@ -179,11 +181,9 @@ def _structure(value, kind, depth, limit):
 
 def _array(value, kind):
     """Arrays, tables and tensors by shape, type and head, with the library the program has loaded; None for others."""
-    module = kind.__module__ if isinstance(kind.__module__, str) else ""
-    library = module.partition(".")[0]
-    if library not in ("numpy", "pandas", "torch") or library not in sys.modules:
-        return None
-    return limited(lambda: arrays.summary(value, kind, library), 0.2)
+    if arrays.library(kind) is None:
+        return None  # without the cost of a limit
+    return limited(lambda: arrays.summary(value, kind, lambda item: _show(item, 1, 60)), 0.2)
 
 
 # -- what changed
@@ -267,6 +267,13 @@ def _locals(frame):
 
 def _fingerprint(value, depth=2):
     kind = type(value)
+    if arrays.library(kind) is not None:
+        try:
+            mark = arrays.mark(value, kind)
+        except Exception:  # code of a library
+            mark = None
+        if mark is not None:
+            return kind.__name__, id(value), mark
     if kind in (str, bytes):
         return kind.__name__, id(value), hash(value)
     if kind in (int, float, complex, bool, type(None)):

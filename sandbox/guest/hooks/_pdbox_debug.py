@@ -1,9 +1,10 @@
-# ruff: noqa: INP001 - loaded by name from here, never as a part of a package
+# ruff: noqa: INP001 - loaded by its name from here; the supervisor shares the names
 """Asks the supervisor, at PDBOX_DEBUG (a unix stream socket), whether this process is the program that is to be debugged.
 
     question   4 bytes length, then version, process id, folder, and the words of the command line, with NUL between them
-    answer     4 bytes length (0: no), then the words behind the interpreter to start the debugger with, with NUL between them.
-               The descriptor that comes along is for the stacks of a crash; `{channel}` and `{dump}` stand for the two descriptors.
+    answer     4 bytes length (0: no; FORGET: no, and nobody after it either), then the words behind the interpreter to start the
+               debugger with, with NUL between them. The descriptor that comes along is for the stacks of a crash; `{channel}` and
+               `{dump}` stand for the two descriptors.
 
 At yes, this process becomes the debugger by starting its interpreter anew, without a trace of us in the environment: the program and all
 that it starts are as if they had been started directly. Nothing is imported here that a module of the program could stand in for.
@@ -13,6 +14,12 @@ import os
 import sys
 
 VARIABLE = "PDBOX_DEBUG"
+FORGET = 0xFFFFFFFF
+TOX = {
+    "TOX_TESTENV_PASSENV": " PYTHONPATH PDBOX_DEBUG",
+    "TOX_OVERRIDE": "testenv.pass_env+=PYTHONPATH,PDBOX_DEBUG",
+}
+"""tox hands on only what it is told to: version 3, then 4. It stands at the end of each."""
 _TIMEOUT_S = 20.0
 _MAX_ANSWER = 1 << 22
 
@@ -62,6 +69,8 @@ def _answer(channel):
             return b"", descriptors
         head += more
     size, text = int.from_bytes(head, "big"), b""
+    if size == FORGET:
+        forget(os.path.dirname(os.path.abspath(__file__)))
     while len(text) < size <= _MAX_ANSWER:
         more = channel.recv(size - len(text))
         if not more:
@@ -73,24 +82,33 @@ def _answer(channel):
 def _become(answer, channel, dump, name, here):
     channel, dump = _kept(channel), _kept(dump)
     words = [os.fsdecode(word) for word in answer.split(b"\0")]
-    words = [word.format(channel=channel, dump=dump) if word in ("{channel}", "{dump}") else word for word in words]
+    words = [
+        word.format(channel=channel, dump=dump) if word in ("{channel}", "{dump}") else word for word in words
+    ]
     forget(here)
     os.execv(sys.executable, [name] + words)
 
 
 def _kept(descriptor):
     """The same, open in the new program, and none of the three that it has for itself."""
-    import fcntl
-
-    return fcntl.fcntl(descriptor, fcntl.F_DUPFD, 3)
+    while descriptor < 3:
+        descriptor = os.dup(descriptor)
+    os.set_inheritable(descriptor, True)
+    return descriptor
 
 
 def forget(here):
     """Take out of the environment what brought us here."""
     os.environ.pop(VARIABLE, None)
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    entries = [entry for entry in entries if os.path.abspath(entry or ".") != here or not entry]
+    entries = [entry for entry in entries if not entry or os.path.abspath(entry) != here]
     if entries:
         os.environ["PYTHONPATH"] = os.pathsep.join(entries)
     else:
         os.environ.pop("PYTHONPATH", None)
+    for name, ours in TOX.items():
+        value = os.environ.get(name, "")
+        if value == ours:
+            del os.environ[name]
+        elif value.endswith(ours):
+            os.environ[name] = value[: -len(ours)]

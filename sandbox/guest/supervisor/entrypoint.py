@@ -2,6 +2,9 @@
 
 `pytest a::b[c-d]`, `python -m pytest -q`, `.venv/bin/python -X dev app.py x`, `FOO=1 python -m pkg`, `cd sub && python app.py`,
 `python -m pdb …` (the pdb is left out: this is one), a bare `app.py`, node id or module, and console scripts of Python packages.
+
+Anything else that can be run (`make test`, `uv run pytest`, `./run.sh`, `python app.py | tee log`) is run as it is written, and followed
+to the Python program in it (`following.py`).
 """
 
 from __future__ import annotations
@@ -19,39 +22,43 @@ FORMS = (
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 _PYTHON = re.compile(r"(python|pypy)(\d+(\.\d+)?)?t?(\.exe)?$")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")
-_CD = re.compile(r"\s*cd\s+((?:[^\s&;'\"\\]|\\.|'[^']*'|\"[^\"]*\")+)\s*&&\s*")
-_OPERATORS = re.compile(r"(&&|\|\|?|;|&|\d*[<>].*|\(|\))$")
-_FLAGS = "bBdEIOPqRsSuv"
-_WRAPPERS = (
-    "uv",
-    "uvx",
-    "poetry",
-    "pipenv",
-    "pdm",
-    "hatch",
-    "rye",
-    "conda",
-    "make",
-    "tox",
-    "nox",
-    "coverage",
-    "just",
-    "invoke",
+_CD = re.compile(r"\s*cd\s+((?:[^\s|&;<>$`*?~'\"\\]|\\.|'[^']*'|\"[^\"$`]*\")+)\s*&&\s*")
+_SHELL = re.compile(
+    r"""\\. | '[^']*' | "(?:\\.|[^"\\$`])*(?P<inside>[$`])?(?:\\.|[^"\\])*" | (?P<unquoted>[^\\'"])""",
+    re.X | re.S,
 )
-_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish")
+"""The parts of a command line as a shell reads it: what is special in them, inside double quotes and outside of all quotes."""
+_COVERAGE_VALUES = "--concurrency --context --data-file --include --omit --rcfile --source --source-dirs --save-signal".split()
+_FLAGS = "bBdEIOPqRsSuv"
+STARTERS = frozenset(
+    "uv uvx poetry pipenv pdm hatch rye conda tox nox invoke inv fab doit pipx mamba micromamba".split()
+)
+"""They start the program that is meant; some of them are Python programs themselves."""
 
 
 class Launch:
-    """What to start: `interpreter` is the command line up to what it runs, `target` what the debugger is told."""
+    """What to start: `interpreter` is the command line up to what it runs, `target` what the debugger is told.
 
-    def __init__(self, text: str, interpreter: list, target: dict, env: dict, cwd: str) -> None:
+    Where `command` is not empty, that is started instead, and they are known when the program in it has been found.
+    """
+
+    def __init__(
+        self, text: str, interpreter: list, target: dict, env: dict, cwd: str, command: tuple = ()
+    ) -> None:
         self.text = text
         self.interpreter = interpreter
         self.target = target
         self.env = env
         self.cwd = cwd
+        self.command = list(command)
+        self.arguments: list | None = None
+        """What `run` was given: the program gets these in place of its own."""
         self.asked_env: dict = {}
         """What the caller gave beside the text."""
+
+    def told(self) -> dict:
+        """The target, with the arguments that were asked for."""
+        return dict(self.target, args=self.arguments) if self.arguments else self.target
 
 
 def parse(text: str, workdir: str, env: dict) -> Launch:
@@ -60,13 +67,98 @@ def parse(text: str, workdir: str, env: dict) -> Launch:
     Raises GuestError (invalid, not_found), saying what is wrong with it.
     """
     cwd, rest = _changed_folder(text, workdir)
+    if _needs_shell(rest):
+        return _followed(text, {}, workdir, _by_shell(text, _Place(text, workdir, env)))
     words = _words(rest, text)
     own_env, words = _assignments(words)
     if not words:
         raise GuestError("invalid", "The entry point `%s` names no program." % text.strip(), FORMS)
     place = _Place(text, cwd, dict(env, **own_env))
+    if words[0].startswith("-"):  # of `env` or `time`
+        return _followed(text, {}, workdir, _by_shell(text, place))
+    command = _command(words, place)
+    if command:
+        return _followed(text, own_env, cwd, command)
     interpreter, target = _program(words, place)
+    if target["mode"] == "module" and _starts_another(target["target"]):
+        return _followed(text, own_env, cwd, [*interpreter, "-m", target["target"], *target["args"]])
     return Launch(text, interpreter, target, own_env, cwd)
+
+
+def of_command_line(words: list, cwd: str) -> tuple[list, dict]:
+    """(interpreter options, target) of a running Python, whose command line in the folder `cwd` is `words`.
+
+    Raises GuestError when it runs no script, module or code.
+    """
+    options, target = _python(words[0], words[1:], _Place(" ".join(words), cwd, {}))
+    if target["mode"] == "script" and os.path.basename(os.path.dirname(target["target"])) in (
+        "bin",
+        "Scripts",
+    ):
+        target["mode"] = "console"
+    return options[1:], target
+
+
+def behind_coverage(args: list, cwd: str) -> dict | None:
+    """The target of `coverage run` with these arguments; None when its configuration names it."""
+    args, place = list(args), _Place("coverage run", cwd, {})
+    while args:
+        word = args.pop(0)
+        if word in ("-m", "--module") and args:
+            return _module(args.pop(0), args, place)
+        if not word.startswith("-"):
+            return _script(word, args, place)
+        if word in _COVERAGE_VALUES and args:
+            args.pop(0)
+    return None
+
+
+def _followed(text: str, env: dict, cwd: str, command: list) -> Launch:
+    return Launch(text, [], {"mode": "", "target": "", "args": []}, env, cwd, tuple(command))
+
+
+def _starts_another(name: str) -> bool:
+    # coverage runs the program in itself, but may have to be left out: that depends on the Python.
+    return name in STARTERS or name == "coverage"
+
+
+def _needs_shell(text: str) -> bool:
+    """Whether `text` is more than words. What is special in the brackets of a node id (`a.py::b[x|y]`) is a part of it."""
+    if "\n" in text.strip():
+        return True
+    plain = ""
+    for part in _SHELL.finditer(text):
+        if part.group("inside"):
+            return True
+        plain += part.group("unquoted") or "_"
+    words = [word for word in plain.split() if word != "2>&1"]  # both come in order anyway
+    return any(_is_special(word) for word in words)
+
+
+def _is_special(word: str) -> bool:
+    if "::" in word:
+        return word.endswith(";")
+    brace = re.search(r"\{[^}]*(,|\.\.)[^}]*\}", word)
+    return bool(brace or re.search(r"[|&;<>$`*?]|^~|^#|^[(]|^[)]$|^!$", word))
+
+
+def _by_shell(text: str, place: _Place) -> list:
+    return [place.which("bash") or "/bin/sh", "-c", text]
+
+
+def _command(words: list, place: _Place) -> list:
+    """What to run for a program that is no Python, or that starts another one; empty for a Python that can be started here."""
+    name = os.path.basename(words[0])
+    if _PYTHON.match(name) or name == "pdb" or name.startswith("pdb3") or words[0].endswith((".py", ".pyw")):
+        return []
+    program = None if "::" in words[0] else place.which(words[0])
+    if program is None or (not _starts_another(name) and _python_of_script(program, place) is not None):
+        return []
+    with open(program, "rb") as file:
+        magic = file.read(2)
+    if magic == b"#!" or magic[:1] in (b"\x7f", b"\xca", b"\xcf", b"\xfe"):  # ELF, Mach-O
+        return [program] + words[1:]
+    return [place.which("bash") or "/bin/sh", program] + words[1:]  # a script that names no shell
 
 
 class _Place:
@@ -123,17 +215,7 @@ def _words(rest: str, text: str) -> list:
             "The entry point `%s` has a quoting error: %s." % (text.strip(), exc),
             "Close the quote.",
         ) from exc
-    words = [word for word in words if word != "2>&1"]  # both come in order anyway
-    bare = set(shlex.split(rest, posix=False)) if "'" in rest or '"' in rest else set(words)
-    for word in words:
-        if _OPERATORS.match(word) and word in bare or "`" in word and word in bare or "$(" in word:
-            raise GuestError(
-                "invalid",
-                "The entry point `%s` is a shell command line (`%s`); the debugger starts one Python program."
-                % (text.strip(), word),
-                "Leave out pipes, redirections and further commands. " + FORMS,
-            )
-    return words
+    return [word for word in words if word != "2>&1"]
 
 
 def _assignments(words: list) -> tuple[dict, list]:
@@ -154,23 +236,22 @@ def _program(words: list, place: _Place) -> tuple[list, dict]:
         return _python(_interpreter(word, place), args, place)
     if name == "pdb" or name.startswith("pdb3"):
         return [place.python()], _behind_pdb(args, place)
-    if name in _WRAPPERS or name in _SHELLS or name.endswith((".sh", ".bash")):
-        raise GuestError(
-            "invalid",
-            "`%s` starts its Python programs itself, which the debugger can't follow." % " ".join(words[:2]),
-            "Give the command that it runs. " + FORMS,
-        )
     if "::" in word:
         return [place.python()], {"mode": "module", "target": "pytest", "args": words}
     if word.endswith((".py", ".pyw")):
         return _bare_file(words, place)
     script = place.which(word)
-    if script is not None:
-        return _console_script(word, script, args, place)
+    python = None if script is None else _python_of_script(script, place)
+    if python is not None:
+        return python, {"mode": "console", "target": script, "args": args}
     if name in ("pytest", "py.test"):
         return [place.python()], {"mode": "module", "target": "pytest", "args": args}
     if _MODULE.match(word) and _is_module(word, place.cwd):
         return [place.python()], {"mode": "module", "target": word, "args": args}
+    if os.path.isfile(os.path.join(place.cwd, word)):
+        raise GuestError(
+            "invalid", "`%s` is not executable." % word, "Write `bash %s`, or `chmod +x` it." % word
+        )
     raise GuestError("not_found", "There is no program, script or module `%s`." % word, FORMS)
 
 
@@ -270,13 +351,6 @@ def _bare_file(words: list, place: _Place) -> tuple[list, dict]:
     if name.startswith("test_") or name.endswith("_test.py"):
         return [place.python()], {"mode": "module", "target": "pytest", "args": words}
     return [place.python()], target
-
-
-def _console_script(word: str, script: str, args: list, place: _Place) -> tuple[list, dict]:
-    python = _python_of_script(script, place)
-    if python is None:
-        raise GuestError("invalid", "`%s` is no Python program." % word, FORMS)
-    return python, {"mode": "console", "target": script, "args": args}
 
 
 def _python_of_script(script: str, place: _Place) -> list | None:

@@ -17,6 +17,8 @@ def check_version(state, launch, env: dict) -> None:
 
     Raises GuestError (invalid).
     """
+    if launch.command:
+        return  # the interpreter says so itself, when it is there
     python = launch.interpreter[0]
     path = os.path.realpath(python)
     if path == os.path.realpath(sys.executable):

@@ -23,6 +23,11 @@ def first_word(line: str) -> str:
     return "" if re.match(r"=(?!=)|[.(\[]|[-+*/%&|^]=", rest) else word
 
 
+def ends_program(lines: list) -> bool:
+    """Whether all that is asked is to end the program."""
+    return [line.strip() for line in lines if line.strip()] in (["q"], ["quit"], ["exit"], ["kill"])
+
+
 def needs_fresh_code(lines: list) -> bool:
     """Whether some line goes on with the program or sets a breakpoint in it."""
     for line in lines:

@@ -60,7 +60,12 @@ class Call:
             callbacks, self._callbacks = self._callbacks, []
             self.cancelled.set()
         for callback in callbacks:
-            self._connection.server.workers.submit(callback)
+            try:
+                self._connection.server.workers.submit(callback)
+            except (
+                RuntimeError
+            ):  # no thread is to be had while a program forks without end: all the more must it end
+                callback()
 
 
 class Workers:
@@ -151,7 +156,24 @@ class Connection:
             self.send({"id": number, "error": error.as_dict()})
             return
         self.server.begin(op)
-        self.server.workers.submit(lambda: self._run(call, number, args, payload))
+        try:
+            self.server.workers.submit(lambda: self._run(call, number, args, payload))
+        except RuntimeError:
+            self._refuse_for_threads(number, op)
+
+    def _refuse_for_threads(self, number: int, op: str) -> None:
+        with self._lock:
+            del self._calls[number]
+        self.server.finish(op)
+        if op == "ping":
+            self.send({"id": number, "ok": {}})  # it is alive, which is all that is asked
+            return
+        error = GuestError(
+            "conflict",
+            "The sandbox has no room for one more thread: programs in it use up all processes.",
+            "Try again when less runs in it.",
+        )
+        self.send({"id": number, "error": error.as_dict()})
 
     def _run(self, call: Call, number: int, args: dict, payload: bytes) -> None:
         header, data = self.server.answer(call, args, payload)
@@ -171,7 +193,7 @@ class Connection:
 
     def _cancel(self, number) -> None:
         with self._lock:
-            call = self._calls.get(number)
+            call = self._calls.get(number) if isinstance(number, int) else None
         if call is not None:
             call.cancel()
 

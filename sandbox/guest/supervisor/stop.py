@@ -15,6 +15,9 @@ KEPT = (
 )
 LIMIT = 256 << 10
 """Characters of pdb's text in one answer; more of it loses its middle."""
+MAX_LINE = 2000
+MAX_NOT_RUN = 200
+MAX_NOTICES = 60
 
 
 class Place:
@@ -79,14 +82,19 @@ def stop_of(
     """The `Stop` with all its keys. `replies` are the debugger's events that this answer tells, in order."""
     there = state in ("stopped", "exited")
     reply, reply_omitted = _text(replies)
-    not_run = [str(line) for event in replies for line in event.get("not_run") or []]
+    not_run = [bounded(line) for event in replies for line in event.get("not_run") or []]
+    if len(not_run) > MAX_NOT_RUN:
+        notices = [
+            "%d lines were not run; `not_run` has the first %d." % (len(not_run), MAX_NOT_RUN)
+        ] + notices
+        not_run = not_run[:MAX_NOT_RUN]
     answer = {
         "state": state,
         "stop": stop,
         "run": run,
         "reply": reply,
         "reply_omitted": reply_omitted,
-        "prompt": place.prompt,
+        "prompt": bounded(place.prompt),
         "output": output[0],
         "output_omitted": output[1],
         "changed": place.changed if there else [],
@@ -96,7 +104,7 @@ def stop_of(
         "breakpoints": table,
         "stale": place.stale,
         "not_run": not_run,
-        "notices": notices,
+        "notices": notices[:MAX_NOTICES],
     }
     answer.update(place.values if there else dict.fromkeys(KEPT))
     if not any("source" in event for event in replies):
@@ -105,11 +113,25 @@ def stop_of(
     return answer
 
 
+def said(event: dict) -> str:
+    """The text of one event of the debugger."""
+    return str(event.get("text") or event.get("reply_text") or "")
+
+
+def bounded(text: object) -> str:
+    """`text` as one line's worth of characters; longer ones lose their end."""
+    line = str(text)
+    return line if len(line) <= MAX_LINE else line[: MAX_LINE - 3] + "..."
+
+
 def _text(replies: list) -> tuple[str, int]:
-    texts = [str(event.get("text") or event.get("reply_text") or "") for event in replies]
-    omitted = sum(int(event.get("omitted") or 0) for event in replies)
-    text = "".join(texts)
-    if len(text) > LIMIT:
-        omitted += len(text) - LIMIT
-        text = text[: LIMIT // 2] + text[len(text) - LIMIT // 2 :]
+    text, omitted = _cut("".join([said(event) for event in replies]))
+    for event in replies:
+        omitted += int(event.get("omitted") or 0)
     return text, omitted
+
+
+def _cut(text: str) -> tuple[str, int]:
+    if len(text) <= LIMIT:
+        return text, 0
+    return text[: LIMIT // 2] + text[len(text) - LIMIT // 2 :], len(text) - LIMIT

@@ -16,6 +16,7 @@ import threading
 import time
 
 from . import commands
+from .errors import GuestError
 
 HOOKS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "hooks")
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
@@ -106,7 +107,13 @@ class Reports:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(self._path)
         self._thread = threading.Thread(target=self._receive, name="reports", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as exc:
+            self._remove()
+            raise GuestError(
+                "conflict", "The sandbox has no room for one more thread.", "Try again when less runs in it."
+            ) from exc
 
     def environment(self, own: dict) -> dict:
         """What the command's environment needs on top of `own`."""
@@ -130,6 +137,9 @@ class Reports:
                 self._thread.join()
             except OSError:
                 pass  # the program has removed our socket: what is known is known
+        self._remove()
+
+    def _remove(self) -> None:
         self._socket.close()
         for remove, path in ((os.unlink, self._path), (os.rmdir, self._folder)):
             try:

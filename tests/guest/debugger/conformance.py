@@ -85,6 +85,217 @@ async def main():
 total = asyncio.run(main())
 end = 1
 """,
+    "classes": """
+class Base:
+    kind = "base"
+
+    def __init__(self, name):
+        self.name = name
+
+    @property
+    def label(self):
+        return self.kind + ":" + self.name
+
+    @classmethod
+    def make(cls, name):
+        return cls(name)
+
+    @staticmethod
+    def twice(n):
+        return n * 2
+
+
+class Child(Base):
+    kind = "child"
+
+    def __init__(self, name):
+        super().__init__(name.upper())
+        self.size = self.twice(len(name))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *details):
+        self.closed = True
+        return True
+
+
+one = Child.make("ab")
+label = one.label
+with one as inside:
+    size = inside.size
+    raise ValueError("swallowed")
+end = one.closed
+""",
+    "recursion": """
+def fact(n):
+    if n <= 1:
+        return 1
+    rest = fact(n - 1)
+    return n * rest
+
+
+def depth(n, seen=()):
+    return depth(n - 1, seen + (n,)) if n else seen
+
+
+a = fact(4)
+b = depth(3)
+c = 1
+""",
+    "closures": """
+def counter(start):
+    count = start
+
+    def step(by=1):
+        nonlocal count
+        count += by
+        return count
+
+    def peek():
+        return count
+
+    return step, peek
+
+
+step, peek = counter(10)
+step()
+step(5)
+value = peek()
+add = (lambda x: (lambda y: x + y))(3)
+total = add(4)
+end = 1
+""",
+    "decorators": """
+import functools
+
+
+def logged(prefix):
+    def wrap(function):
+        @functools.wraps(function)
+        def inner(*args, **kwargs):
+            calls.append(prefix)
+            result = function(*args, **kwargs)
+            return result
+
+        return inner
+
+    return wrap
+
+
+calls = []
+
+
+@logged("a")
+@logged("b")
+def double(n):
+    return n * 2
+
+
+x = double(4)
+y = double(n=5)
+end = 1
+""",
+    "comprehensions": """
+def shape(items):
+    squares = [i * i for i in items]
+    evens = {i for i in items if i % 2 == 0}
+    table = {i: [j for j in range(i)] for i in items}
+    lazy = (i + 1 for i in items)
+    total = sum(lazy)
+    return squares, evens, table, total
+
+
+result = shape([1, 2, 3])
+names = [name for name in ("a", "b")]
+end = 1
+""",
+    "modules": """
+import lib
+from lib import scale as grow
+
+a = lib.scale(2)
+b = grow(3, by=4)
+c = lib.Config.default().get("x")
+d = lib.LIMIT
+end = 1
+""",
+    "threads": """
+import threading
+
+
+def work(n, found):
+    found.append(n)
+
+
+def run():
+    found = []
+    threads = [threading.Thread(target=work, args=(n, found)) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sorted(found)
+
+
+lock = threading.Lock()
+with lock:
+    done = run()
+end = 1
+""",
+    "loops": """
+def find(rows, wanted):
+    for number, row in enumerate(rows):
+        if wanted in row:
+            break
+    else:
+        number = -1
+    left = 3
+    while left:
+        left -= 1
+        if left == 1:
+            continue
+        mark = left
+    try:
+        value = rows[number][9]
+    except (IndexError, KeyError) as error:
+        value = repr(error)
+    else:
+        value = "found"
+    finally:
+        mark = None
+    return number, value
+
+
+first = find([[1], [2, 3]], 3)
+second = find([], 1)
+end = 1
+""",
+}
+
+MODULES = {
+    "modules": {
+        "lib.py": """
+LIMIT = 10
+
+
+def scale(n, by=2):
+    result = n * by
+    return result
+
+
+class Config:
+    def __init__(self):
+        self.values = {"x": 1}
+
+    @classmethod
+    def default(cls):
+        return cls()
+
+    def get(self, name):
+        return self.values[name]
+"""
+    }
 }
 
 SCRIPTS = [
@@ -207,6 +418,243 @@ SCRIPTS = [
         ["b 11", "c", "p found", "b 12", "cl 12", "tbreak consume", "b", "until 12", "r", "n", "q"],
     ),
     ("asynchronous", ["b 5", "c", "p n", "n", "n", "n", "n", "n", "n", "q"]),
+    ("classes", ["b 5", "c", "w", "p self", "a", "r", "n", "n", "n", "n", "p vars(self)", "q"]),
+    ("classes", ["b 9", "b", "c", "p self.name", "s", "r", "n", "n", "n", "n", "n", "p label", "q"]),
+    ("classes", ["until 33", "s", "s", "s", "s", "w", "u", "d", "d", "r", "n", "s", "s", "s", "n", "n", "q"]),
+    (
+        "classes",
+        [
+            "n",
+            "n",
+            "whatis Base",
+            "whatis Base.make",
+            "source Base",
+            "source Base.twice",
+            "whatis 3",
+            "source 3",
+            "q",
+        ],
+    ),
+    ("recursion", ["b 3", "c", "c", "c", "w", "u", "p n", "u", "p n", "u", "u", "d", "p n", "q"]),
+    (
+        "recursion",
+        ["b fact, n == 2", "c", "p n", "r", "p n", "retval", "r", "n", "n", "p rest", "r", "r", "r", "q"],
+    ),
+    ("recursion", ["tbreak 9", "c", "s", "s", "p n, seen", "u 2", "d 9", "w", "r", "r", "retval", "q"]),
+    (
+        "recursion",
+        ["n", "n", "s", "unt", "unt", "s", "display n", "n", "n", "display", "undisplay", "r", "q"],
+    ),
+    ("closures", ["b 6", "c", "p count", "p by", "n", "n", "p count", "r", "w", "c", "p by", "a", "q"]),
+    ("closures", ["b 6", "c", "u", "p count", "d", "n", "p count", "n", "n", "q"]),
+    ("closures", ["unt 19", "s", "s", "w", "r", "s", "n", "s", "s", "p x, y", "r", "n", "p total", "q"]),
+    ("decorators", ["b 8", "c", "p prefix, args", "s", "n", "s", "w", "r", "n", "c", "p kwargs", "q"]),
+    ("decorators", ["b 23", "c", "p n", "u", "u", "p prefix", "w", "r", "n", "q"]),
+    (
+        "decorators",
+        ["b 8, prefix == 'b'", "c", "p calls", "condition 1", "c", "b", "ignore 1 2", "c", "p calls", "q"],
+    ),
+    (
+        "comprehensions",
+        [
+            "b shape",
+            "c",
+            "n",
+            "p squares",
+            "n",
+            "p evens",
+            "n",
+            "p table",
+            "pp table",
+            "n",
+            "n",
+            "p total",
+            "q",
+        ],
+    ),
+    (
+        "comprehensions",
+        [
+            "b 2",
+            "c",
+            "b 7",
+            "cl 1",
+            "c",
+            "p [i for i in items]",
+            "p sorted(i for i in items)",
+            "p locals()",
+            "r",
+            "n",
+            "q",
+        ],
+    ),
+    ("comprehensions", ["b 6", "c", "s", "s", "s", "w", "r", "n", "n", "q"]),
+    ("modules", ["b lib.py:5", "c", "w", "p n, by", "n", "r", "n", "s", "a", "l", "ll", "u", "l", "q"]),
+    ("modules", ["n", "b lib.scale", "b lib:6", "c", "c", "b", "cl lib.py:6", "b", "c", "q"]),
+    ("modules", ["tbreak lib.py:18", "c", "p self.values[name]", "w", "r", "retval", "n", "n", "q"]),
+    (
+        "modules",
+        [
+            "b nowhere.py:3",
+            "b lib.py:99",
+            "b lib.nothing",
+            "n",
+            "p lib.LIMIT",
+            "unt 6",
+            "p b",
+            "j 7",
+            "p d",
+            "n",
+            "p d",
+            "q",
+        ],
+    ),
+    (
+        "threads",
+        ["b run", "c", "n", "n", "p len(threads)", "unt 13", "n", "unt 15", "r", "n", "n", "p done", "q"],
+    ),
+    ("threads", ["unt 19", "n", "p lock.locked()", "n", "n", "n", "p lock.locked()", "q"]),
+    (
+        "loops",
+        [
+            "b 3",
+            "c",
+            "p number, row",
+            "cl 1",
+            "unt 8",
+            "n",
+            "n",
+            "n",
+            "n",
+            "n",
+            "p left",
+            "unt 14",
+            "n",
+            "n",
+            "n",
+            "q",
+        ],
+    ),
+    (
+        "loops",
+        [
+            "b find",
+            "c",
+            "display left",
+            "display number",
+            "unt 8",
+            "n",
+            "n",
+            "n",
+            "undisplay left",
+            "n",
+            "n",
+            "q",
+        ],
+    ),
+    ("loops", ["b 13, left == 0", "c", "p mark", "unt", "unt 21", "r", "n", "p first", "q"]),
+    (
+        "loops",
+        ["b 7", "commands 1", "p number", "display number", "end", "c", "c", "b", "cl 1", "r", "n", "q"],
+    ),
+    (
+        "loops",
+        ["b 10", "c", "alias show p %1, %2", "show left mark", "alias ss p %*", "ss 1, 2", "alias", "n", "q"],
+    ),
+    (
+        "calls",
+        [
+            "b 5",
+            "c",
+            "for n in range(2):",
+            "    print(n)",
+            "",
+            "p n",
+            "def f(x):",
+            "    return x + a",
+            "",
+            "p f(1)",
+            "q",
+        ],
+    ),
+    (
+        "calls",
+        [
+            "b 5",
+            "c",
+            "x = (1,",
+            "2)",
+            "p x",
+            "if a:",
+            "    y = 3",
+            "",
+            "p y",
+            "!z = 5; w = 6",
+            "p z + w",
+            "q",
+        ],
+    ),
+    ("calls", ["b 5", "c", "interact", "a + 1", "new = a", "new * 9", "exit()", "p a", "n", "q"]),
+    ("calls", ["b 5", "c", "j 8", "n", "w", "retval", "j 3", "p total", "n", "p total", "q"]),
+    (
+        "calls",
+        [
+            "unt 17",
+            "tbreak Box.grow",
+            "b Box.grow",
+            "b",
+            "c",
+            "b",
+            "p by",
+            "l 1",
+            "l 1, 4",
+            "l 5, 2",
+            "l .",
+            "l",
+            "l",
+            "l",
+            "q",
+        ],
+    ),
+    (
+        "calls",
+        [
+            "n;; n;; p Box",
+            "b 5;; b 6 ;; b",
+            "disable 1 2",
+            "enable 2",
+            "c",
+            "cl 1 2",
+            "b",
+            "cl",
+            "n",
+            "p 'a;;b'",
+            "q",
+        ],
+    ),
+    (
+        "calls",
+        [
+            "b 5",
+            "b 5",
+            "b 6, a >",
+            "condition 1 a == 1",
+            "condition 9",
+            "ignore 1",
+            "ignore 9",
+            "enable",
+            "disable x",
+            "tbreak",
+            "b",
+            "q",
+        ],
+    ),
+    (
+        "errors",
+        ["b 7", "c", "p reason", "raise KeyError('k')", "p error", "1 / 0", "n", "n", "p closed", "q"],
+    ),
+    ("errors", ["debug outer(1)", "b inner", "c", "p n", "w", "c", "b", "c", "p n", "q"]),
+    ("generators", ["b 3", "c", "c", "p i", "ignore 1 1", "c", "p i", "u", "l", "cl 1", "r", "n", "q"]),
 ]
 
 # Where pdb does better not to be followed: with a breakpoint in the file it stops inside of what `n` steps over,

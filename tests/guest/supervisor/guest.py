@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from pathlib import Path
 from typing import Any, Self
@@ -39,6 +40,8 @@ class Client:
         self.events: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._numbers = itertools.count(1)
         self._replies: dict[int, queue.Queue[tuple[dict[str, Any], bytes]]] = {}
+        self.answered: dict[int, float] = {}
+        """When the reply to a request came, on the monotonic clock."""
         threading.Thread(target=self._read, daemon=True).start()
         hello = self.events.get(timeout=WAIT_S)
         assert hello is not None
@@ -81,6 +84,7 @@ class Client:
             while (frame := self.stream.receive()) is not None:
                 number = frame[0].get("id")
                 if number in self._replies:
+                    self.answered[number] = time.monotonic()
                     self._replies[number].put(frame)
                 else:
                     self.events.put(frame[0])

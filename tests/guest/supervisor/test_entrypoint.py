@@ -26,10 +26,13 @@ def workdir(tmp_path: Path) -> Path:
         "pytest": f"#!{scripts}/python\n",
         "longest": f"#!/bin/sh\n'''exec' {scripts}/python \"$0\" \"$@\"\n",
         "flask": "#!/usr/bin/env python\n",
-        "ls": "#!/bin/sh\n",
+        "run": "#!/bin/sh\n",
+        "tox": "#!/usr/bin/env python\n",
+        "bare": "python app.py\n",
     }.items():
         (scripts / name).write_text(text)
         (scripts / name).chmod(0o755)
+    (tmp_path / "plain.sh").write_text("python app.py\n")
     return tmp_path
 
 
@@ -114,14 +117,8 @@ def test_cd_changes_the_folder(workdir: Path, folder: str) -> None:
         ("python9.9 app.py", "not_found", "There is no interpreter `python9.9`"),
         ("bin/python app.py", "not_found", "There is no interpreter `bin/python`"),
         ("cd nope && python app.py", "not_found", "There is no folder `nope`"),
-        ("python app.py | tail -3", "invalid", "is a shell command line (`|`)"),
-        ("python app.py && echo", "invalid", "is a shell command line (`&&`)"),
-        ("python app.py > log", "invalid", "is a shell command line (`>`)"),
-        ("python $(which app.py)", "invalid", "is a shell command line"),
-        ("uv run pytest", "invalid", "`uv run` starts its Python programs itself"),
-        ("make test", "invalid", "`make test` starts its Python programs itself"),
-        ("./run.sh x", "invalid", "`./run.sh x` starts its Python programs itself"),
-        ("ls -l", "invalid", "`ls` is no Python program"),
+        ("plain.sh", "invalid", "`plain.sh` is not executable. Write `bash plain.sh`"),
+        ("uv run pytest", "not_found", "There is no program, script or module `uv`"),
         ("nope", "not_found", "There is no program, script or module `nope`"),
     ],
 )
@@ -130,3 +127,47 @@ def test_a_wrong_one_is_refused_by_what_is_wrong(workdir: Path, text: str, code:
         parsed(text, workdir)
     assert raised.value.code == code
     assert message in f"{raised.value.message} {raised.value.hint}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "python app.py | tail -3",
+        "python app.py && echo",
+        "python app.py > log",
+        "python app.py;echo",
+        "python $(ls app.py)",
+        'python "$HOME/app.py"',
+        "python ~/app.py",
+        "pytest test_*.py",
+        "pytest test_{a,b}.py",
+        "(python app.py)",
+        "cd 'sub dir'; python app.py",
+        'cd "$HOME" && python app.py',
+        "FOO=$BAR python app.py",
+        "python app.py\npython app.py",
+        "env -u HOME python app.py",
+    ],
+)
+def test_what_only_a_shell_can_read_is_given_to_it_as_it_is(workdir: Path, text: str) -> None:
+    launch = parse(text, str(workdir), {"PATH": str(workdir / ".venv" / "bin")})
+    assert launch.command == ["/bin/sh", "-c", text]
+    assert (launch.cwd, launch.env) == (str(workdir), {})
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("run 'a b' x::y[1|2]", ["run", "a b", "x::y[1|2]"]),
+        ("cd 'sub dir' && X=1 ../.venv/bin/run", ["sub dir/../.venv/bin/run"]),
+        ("bare x", ["/bin/sh", "bare", "x"]),
+        ("tox -e py", ["tox", "-e", "py"]),
+        ("python -m nox", ["python", "-m", "nox"]),
+        ("python -X dev -m coverage run app.py", ["python", "-X", "dev", "-m", "coverage", "run", "app.py"]),
+    ],
+)
+def test_what_starts_its_python_itself_is_run_as_it_is(workdir: Path, text: str, command: list[str]) -> None:
+    scripts = str(workdir / ".venv" / "bin")
+    launch = parse(text, str(workdir), {"PATH": scripts})
+    shown = [word.replace(scripts + "/", "").replace(str(workdir) + "/", "") for word in launch.command]
+    assert (shown, launch.interpreter) == (command, [])

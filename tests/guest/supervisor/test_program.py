@@ -92,6 +92,31 @@ def test_a_sleeping_program_is_interrupted_too(guest: Guest) -> None:
     assert (stop["state"], place(stop)) == ("stopped", ("app.py", 2))
 
 
+@pytest.mark.parametrize(
+    "blocking",
+    [
+        "lock.acquire()",
+        "queue.Queue().get()",
+        "threading.Event().wait()",
+        "thread.join()",
+        "near.recv(1)",
+        "subprocess.run(['sleep', '99'])",
+        "select.select([], [], [], 99)",
+    ],
+)
+def test_what_waits_for_ever_is_interrupted_at_its_line(guest: Guest, blocking: str) -> None:
+    source = (
+        "import queue, select, socket, subprocess, threading, time\nlock = threading.Lock()\nlock.acquire()\n"
+    )
+    source += "thread = threading.Thread(target=time.sleep, args=(99,), daemon=True)\nthread.start()\n"
+    source += "near, far = socket.socketpair()\n"
+    stop = start(guest, f"{source}{blocking}\n", "b 7", "c")
+    assert guest.client.pdb("c", timeout_s=0.3)["state"] == "running"
+    stop = guest.client.wait(interrupt=True)
+    assert (stop["state"], stop["reason"]) == ("stopped", "interrupt")
+    assert "app.py(7)" in guest.client.pdb("w")["reply"]
+
+
 def test_a_hung_evaluation_is_interrupted_at_the_deadline(guest: Guest) -> None:
     stop = start(guest, "def hang():\n    while True: pass\nx = 1\ny = 2\n", "n", "n")
     stop = guest.client.pdb("p hang()", timeout_s=0.3)
@@ -109,6 +134,83 @@ def test_c_code_that_does_not_listen_is_told_with_its_line(guest: Guest) -> None
     assert any("could not be stopped" in notice for notice in stop["notices"])
     stop = guest.client.request("debug.kill")
     assert (stop["state"], stop["signal"]) == ("exited", "SIGKILL")
+
+
+@pytest.mark.parametrize("word", ["q", "quit", "kill"])
+def test_q_kills_a_program_that_can_not_be_stopped(guest: Guest, word: str) -> None:
+    start(guest, "x = 1\nsum(range(10**12))\n", "b 2", "c")
+    assert guest.client.pdb("c", timeout_s=0.3)["state"] == "running"
+    stop = guest.client.wait(interrupt=True)
+    assert (stop["state"], "`q` kills it" in stop["notices"][0]) == ("running", True)
+    stop = guest.client.pdb(word)
+    assert (stop["state"], stop["signal"], stop["run"]) == ("exited", "SIGKILL", 1)
+    assert guest.client.pdb("c")["breakpoint"] == 1
+
+
+def test_q_kills_a_program_that_another_call_waits_for(guest: Guest) -> None:
+    start(guest, "while True:\n    pass\n", "p 1")
+    number = running(guest)
+    assert guest.connect().pdb("q")["state"] == "exited"
+    assert guest.client.result(number)["signal"] == "SIGKILL"
+
+
+def test_an_evaluation_in_c_goes_on_and_its_reply_stays_its_own(guest: Guest) -> None:
+    start(guest, "x = 1\n", "p 1")
+    stop = guest.client.pdb("p sum(range(4 * 10**7)) and 'late'", timeout_s=0.2)
+    assert (stop["state"], stop["reply"]) == ("running", "")
+    assert 'app.py", line 1' in stop["native_stack"]
+    assert guest.client.wait()["state"] == "stopped"
+    assert guest.client.pdb("p 7")["reply"] == "7\n"
+
+
+def test_lines_before_a_crash_keep_their_text_and_those_after_are_named(guest: Guest) -> None:
+    source = "import os\nx = 1\nos.kill(os.getpid(), 9)\nx = 2\n"
+    stop = start(guest, source, "p 'one'", "n", "p 'two'", "n", "p 'three'", "n", "p 'four'", "n")
+    assert (stop["state"], stop["signal"]) == ("exited", "SIGKILL")
+    said = [line for line in stop["reply"].splitlines() if line.startswith("'")]
+    assert said == ["'one'", "'two'", "'three'"]
+    assert stop["not_run"] == ["p 'four'", "n"]
+
+
+def test_what_was_said_before_run_is_in_the_reply(guest: Guest) -> None:
+    stop = start(guest, APP, "p 'before'", "run", "p 'after'")
+    assert (stop["reply"], stop["run"], stop["not_run"]) == ("'before'\n'after'\n", 2, [])
+
+
+def test_more_lines_than_an_answer_may_name_are_counted(guest: Guest) -> None:
+    stop = start(guest, "import os\nos._exit(3)\n", "n", "n", *["p 1"] * 1000)
+    assert (stop["exit_code"], len(stop["not_run"])) == (3, 200)
+    assert "1000 lines were not run; `not_run` has the first 200." in stop["notices"]
+
+
+def running(guest: Guest, *lines: str) -> int:
+    """Start a command that has the program run; gives the number of the call once it does."""
+    number = guest.client.start("debug.command", lines=list(lines) or ["c"], timeout_s=60)
+    while guest.client.request("debug.state")["state"] != "running":
+        pass
+    return number
+
+
+def test_a_wait_beside_a_cancelled_command_does_not_take_its_stop(guest: Guest) -> None:
+    start(guest, "while True:\n    print(end='')\n", "n")
+    for _ in range(20):
+        number = running(guest)
+        waiting = guest.client.start("debug.wait", timeout_s=5, interrupt=False)
+        guest.client.cancel(number)
+        assert guest.client.result(number)["state"] == "stopped"
+        assert guest.client.result(waiting)["state"] == "stopped"
+        assert guest.client.wait(interrupt=True)["state"] == "stopped"
+        assert guest.client.pdb("p 'mine'")["reply"] == "'mine'\n"
+
+
+def test_what_a_cancelled_call_would_have_told_is_told_by_the_next(guest: Guest) -> None:
+    start(guest, "print('out')\nwhile True:\n    pass\n", "p 1")
+    number = running(guest)
+    guest.client.cancel(number)
+    assert guest.client.result(number)["output"] == ""
+    stop = guest.client.wait()
+    assert (stop["state"], stop["output"]) == ("stopped", "out\n")
+    assert "The call was cancelled." in stop["notices"]
 
 
 def test_cancelling_a_command_interrupts_the_program(guest: Guest) -> None:
@@ -276,8 +378,6 @@ def test_a_command_for_another_stop_is_refused(guest: Guest) -> None:
         ("python nope.py", "There is no file `nope.py`. Did you mean `deep/nope.py`?"),
         ("python -m no_such_module", "No module named no_such_module"),
         ("python9.9 app.py", "There is no interpreter `python9.9`"),
-        ("make test", "`make test` starts its Python programs itself"),
-        ("python app.py | tail", "is a shell command line"),
         ("python -m pytest nope.py::test_x", "nope.py"),
     ],
 )
@@ -409,6 +509,13 @@ def test_killing_while_a_command_waits_answers_both(guest: Guest) -> None:
     killed = guest.client.request("debug.kill")
     stop = guest.client.result(number)
     assert (killed["state"], stop["state"], stop["signal"]) == ("exited", "exited", "SIGKILL")
+
+
+def test_a_program_that_ends_under_an_inspection_has_exited(guest: Guest) -> None:
+    start(guest, "import os, time\nx = 1\n", "n")
+    with pytest.raises(Refused, match=r"has exited \(exit code 3\)"):
+        guest.client.request("debug.inspect", expression="os._exit(3)", frame=0, start=0, count=5, depth=1)
+    assert guest.client.request("debug.state")["state"] == "exited"
 
 
 def test_values_are_inspected(guest: Guest) -> None:

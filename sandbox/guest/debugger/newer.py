@@ -1,0 +1,182 @@
+"""What a newer pdb has, for older Pythons too: the `exceptions` command (3.13) and convenience variables (3.12).
+
+Members of exception groups count as exceptions of the chain, which no pdb does.
+"""
+
+# pdb's own members are no part of its declared interface.
+# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportIncompatibleMethodOverride=false
+from __future__ import annotations
+
+import contextlib
+import pdb
+import re
+import sys
+
+_LIMIT = 999
+_VARIABLES = "__pdb_convenience_variables"
+# Strings are left as they are.
+_VARIABLE = re.compile(r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|\$([A-Za-z_]\w*)""")
+
+
+def members(exc):
+    """The exceptions in a group that are no groups themselves; [] of what is no group."""
+    inner = getattr(exc, "exceptions", None)
+    if not isinstance(inner, (tuple, list)) or not is_group(exc):
+        return []
+    found = []
+    for each in inner[:_LIMIT]:
+        if isinstance(each, BaseException):
+            found += members(each) if is_group(each) else [each]
+    return found
+
+
+def is_group(exc):
+    """An exception group, of Python (3.11) or of the `exceptiongroup` package."""
+    return any(base.__name__ == "BaseExceptionGroup" for base in type(exc).__mro__)
+
+
+def behind(exc):
+    """The exception that pdb goes to next: the cause, or else the context."""
+    return exc.__cause__ or (None if exc.__suppress_context__ else exc.__context__)
+
+
+def chain(exc):
+    """What led to an exception, oldest first, itself last; the members of a group stand before it."""
+    found, seen = [], set()
+    while exc is not None and id(exc) not in seen and len(found) < _LIMIT:
+        seen.add(id(exc))
+        found.append(exc)
+        found += reversed(members(exc))
+        exc = behind(exc)
+    return tuple(reversed(found))
+
+
+class NewerPdb(pdb.Pdb):
+    """pdb with these commands, whichever Python's it is."""
+
+    whole = (
+        None  # the exception of a post mortem; the one that is looked at may be a member of it, or behind it
+    )
+    _globals = ()
+
+    def _get_tb_and_exceptions(self, tb_or_exc):
+        if not isinstance(tb_or_exc, BaseException):
+            return (), tb_or_exc
+        exceptions = chain(self.whole or tb_or_exc)
+        return exceptions, tb_or_exc.__traceback__
+
+    @contextlib.contextmanager
+    def _hold_exceptions(self, exceptions):
+        self._chained_exceptions = exceptions
+        chosen = (index for index, exc in enumerate(exceptions) if exc is self.raised)
+        self._chained_exception_index = next(chosen, len(exceptions) - 1)
+        try:
+            yield
+        finally:
+            self._chained_exceptions = ()
+            self._chained_exception_index = 0
+
+    raised = None
+    returned = None
+
+    if sys.version_info < (3, 13):
+        _chained_exceptions = ()
+        _chained_exception_index = 0
+
+        def interaction(self, frame, traceback):
+            exceptions, traceback = self._get_tb_and_exceptions(traceback)
+            with self._hold_exceptions(exceptions):
+                pdb.Pdb.interaction(self, frame, traceback)
+
+        def do_exceptions(self, arg):
+            """exceptions [number]
+
+            List or change current exception in an exception chain.
+
+            Without arguments, list all the current exception in the exception
+            chain. Exceptions will be numbered, with the current exception indicated
+            with an arrow.
+
+            If given an integer as argument, switch to the exception at that index.
+            """
+            exceptions = self._chained_exceptions
+            if not exceptions:
+                self.message(
+                    "Did not find chained exceptions. To move between"
+                    " exceptions, pdb/post_mortem must be given an exception"
+                    " object instead of a traceback."
+                )
+            elif not arg:
+                for index, exc in enumerate(exceptions):
+                    mark = ">" if index == self._chained_exception_index else " "
+                    number = "  -" if exc.__traceback__ is None else "%3d" % index
+                    text = repr(exc)
+                    self.message("%s %s %s" % (mark, number, text if len(text) <= 80 else text[:77] + "..."))
+            else:
+                self._choose_exception(arg)
+
+        def _choose_exception(self, arg):
+            try:
+                number = int(arg)
+            except ValueError:
+                self.error("Argument must be an integer")
+                return
+            if not 0 <= number < len(self._chained_exceptions):
+                self.error("No exception with that number")
+            elif self._chained_exceptions[number].__traceback__ is None:
+                self.error("This exception does not have a traceback, cannot jump to it")
+            else:
+                self._chained_exception_index = number
+                self.setup(None, self._chained_exceptions[number].__traceback__)
+                self.print_stack_entry(self.stack[self.curindex])
+
+        def get_names(self):
+            # The list that `help` gives is that of this Python's pdb.
+            return [name for name in pdb.Pdb.get_names(self) if name != "do_exceptions"]
+
+    if sys.version_info >= (3, 12):
+
+        def _set_variables(self):
+            if self._chained_exceptions and sys.version_info < (3, 13):
+                self.set_convenience_variable(
+                    self.curframe, "_exception", self._chained_exceptions[self._chained_exception_index]
+                )
+
+    else:
+
+        def precmd(self, line):
+            if "$" in line:
+                line = _VARIABLE.sub(_variable, line)
+            return pdb.Pdb.precmd(self, line)
+
+        def onecmd(self, line):
+            if _VARIABLES in line and self.curframe is not None:
+                self._give_variables()
+            return pdb.Pdb.onecmd(self, line)
+
+        def _give_variables(self):
+            """Have the names in the program's globals, as newer Pythons have; only when a command needs them."""
+            scope = self.curframe.f_globals
+            known = scope.setdefault(_VARIABLES, {})
+            known["_frame"] = self.curframe
+            raised = self.raised
+            if self._chained_exceptions:
+                raised = self._chained_exceptions[self._chained_exception_index]
+            if raised is not None:
+                known["_exception"] = raised
+            if self.returned is not None:
+                known["_retval"] = self.returned[0]
+            self._globals += (scope,)
+
+        def forget(self):
+            for scope in self._globals:
+                scope.pop(_VARIABLES, None)
+            self._globals = ()
+            pdb.Pdb.forget(self)
+
+        def _set_variables(self):
+            pass
+
+
+def _variable(match):
+    return match.group(1) or '%s["%s"]' % (_VARIABLES, match.group(2))

@@ -1,0 +1,158 @@
+"""Which of the Python processes of a command line is the program that is meant.
+
+`make test` may run pip, a linter and `python -c "print(version)"` before it comes to pytest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+
+from .entrypoint import STARTERS, behind_coverage, of_command_line
+from .errors import GuestError
+from .interpreter import OLDEST
+
+_MONITORING = (3, 12)
+_VERSION = re.compile(r"[-\d.]+$")
+_FOREIGN = {"site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox", "node_modules", ".eggs"}
+_SYSTEM = ("/usr/bin/", "/bin/", "/usr/sbin/", "/sbin/", "/usr/games/")
+_STARTERS = STARTERS | {"pip", "virtualenv", "venv", "ensurepip", "pre-commit", "pre_commit"}
+"""Never the program that is meant."""
+_TOOLS = set(
+    "build twine wheel flit easy_install setuptools pip-audit pip-compile pip-sync piptools check-manifest towncrier bumpversion"
+    " black ruff flake8 pyflakes pycodestyle pydocstyle mypy dmypy stubtest pyright basedpyright isort pylint bandit codespell yapf"
+    " autopep8 autoflake pyupgrade vulture sphinx sphinx-build mkdocs lint-imports interrogate meson scons cmake ninja cython"
+    " cythonize cffi grpc_tools compileall py_compile site sysconfig platform json zipfile tarfile zipapp base64 calendar tabnanny"
+    " pydoc tokenize ast dis idlelib lib2to3 modulefinder uuid gzip webbrowser".split()
+)
+"""They are only meant where the command line itself names them."""
+_KNOWN = set(
+    "pytest py.test unittest nose nose2 stestr trial behave robot flask uvicorn gunicorn celery hypercorn daphne streamlit scrapy"
+    " django-admin ipython jupyter coverage".split()
+)
+
+
+class Question:
+    """A Python process that asks whether it is the one; `words` is its command line."""
+
+    def __init__(self, version: tuple, pid: int, cwd: str, words: list) -> None:
+        self.version = version
+        self.pid = pid
+        self.cwd = cwd
+        self.words = words
+
+    def text(self) -> str:
+        """What it runs, in short."""
+        words = [os.path.basename(self.words[0])] + self.words[1:]
+        text = " ".join(shlex.quote(word) for word in words)
+        return text if len(text) <= 80 else text[:77] + "..."
+
+
+class Chosen:
+    """How the program goes on under the debugger: interpreter options, and its target."""
+
+    def __init__(self, options: list, target: dict, notices: list) -> None:
+        self.options = options
+        self.target = target
+        self.notices = notices
+
+
+def choose(question: Question, text: str, workdir: str) -> Chosen | None:
+    """How `question` is debugged as the program of the command line `text`; None when it isn't that."""
+    if question.version < OLDEST or not question.words:
+        return None
+    try:
+        options, target = of_command_line(question.words, question.cwd)
+        if not _is_meant(target, question, text, workdir):
+            return None
+        return _chosen(options, target, question)
+    except (GuestError, OSError):
+        return None  # interactive, or a file that isn't there: Python itself says so
+
+
+def _chosen(options: list, target: dict, question: Question) -> Chosen:
+    # On older Pythons coverage's trace function would take the place of ours.
+    if _program_name(target) == "coverage" and question.version < _MONITORING:
+        measured = behind_coverage(target["args"][1:], question.cwd)
+        if measured is not None:
+            notice = "coverage is left out: on this Python its tracing would hide the breakpoints."
+            return Chosen(options, measured, [notice])
+    return Chosen(options, target, [])
+
+
+def _is_meant(target: dict, question: Question, text: str, workdir: str) -> bool:
+    if target["mode"] == "code":
+        return _is_meant_code(target["target"], text)
+    if target["mode"] == "module":
+        return _is_meant_module(target, question.cwd, text, workdir)
+    return _is_meant_script(target, question, text, workdir)
+
+
+def _is_meant_code(code: str, text: str) -> bool:
+    """A helper, unless the command line itself has it and names nothing better."""
+    words = _words(text)
+    named = code in text or code in words
+    better = any(
+        word == "-m" or word.endswith(".py") or os.path.basename(word) in _KNOWN
+        for word in words
+        if word != code
+    )
+    return named and not better
+
+
+def _is_meant_module(target: dict, cwd: str, text: str, workdir: str) -> bool:
+    name = target["target"].partition(".")[0]
+    for folder in (cwd, workdir, os.path.join(workdir, "src")):
+        path = os.path.join(folder, name)
+        if _is_inside(path, workdir) and (os.path.isfile(path + ".py") or os.path.isdir(path)):
+            return True
+    return _is_meant_name(name, target["args"], text)
+
+
+def _is_meant_script(target: dict, question: Question, text: str, workdir: str) -> bool:
+    path = os.path.join(question.cwd, target["target"])
+    if _is_inside(path, workdir):
+        return os.path.basename(path) != "setup.py" or target["args"][:1] == ["test"]
+    name = _program_name(target)
+    if target["target"] in _words(text):
+        return name not in _STARTERS and _is_meant_name(name, target["args"], text)
+    folder = os.path.dirname(path)
+    if os.path.basename(folder) not in ("bin", "Scripts"):
+        return False
+    if (folder + "/").startswith(_SYSTEM) and name not in _KNOWN and name not in _names(text):
+        return False  # a part of the system that happens to be written in Python
+    return _is_meant_name(name, target["args"], text)
+
+
+def _is_meant_name(name: str, args: list, text: str) -> bool:
+    name = _VERSION.sub("", name) or name
+    if name == "coverage":
+        return args[:1] == ["run"]
+    return name not in _STARTERS and (name not in _TOOLS or name in _names(text))
+
+
+def _program_name(target: dict) -> str:
+    name = os.path.basename(target["target"])
+    if target["mode"] == "module":
+        return name
+    return name[:-3] if name.endswith(".py") else name
+
+
+def _is_inside(path: str, workdir: str) -> bool:
+    """Whether it is the repository's own."""
+    inside = os.path.relpath(os.path.abspath(path), workdir).split(os.sep)
+    if inside[0] == os.pardir:
+        inside = os.path.relpath(os.path.realpath(path), workdir).split(os.sep)
+    return inside[0] != os.pardir and not _FOREIGN.intersection(inside)
+
+
+def _words(text: str) -> list:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+def _names(text: str) -> set:
+    return {os.path.basename(word) for word in _words(text)}

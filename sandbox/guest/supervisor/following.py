@@ -1,0 +1,157 @@
+"""Follows a command line to the Python program in it that is to be debugged.
+
+Every interpreter that the command starts loads `hooks/sitecustomize.py`, which asks here whether it is the one. See `_pdbox_debug.py`
+for what is asked and answered.
+"""
+
+from __future__ import annotations
+
+import array
+import itertools
+import os
+import re
+import socket
+import struct
+
+from ..hooks._pdbox_debug import FORGET, TOX
+from .choice import Question, choose
+from .tests_run import HOOKS, with_hooks
+
+UNSEEN = (
+    "A Python that is started with -I, -E or -S, with a PYTHONPATH of its own or in an empty environment can't be seen: "
+    "give its own command line as the entry point."
+)
+_LAUNCHER = os.path.join(os.path.dirname(HOOKS), "debugger", "launch.py")
+_ASK_S = 5.0
+_numbers = itertools.count(1)
+_MAX_QUESTION = 1 << 22
+
+
+class Following:
+    """Answers the interpreters of one run. `on_chosen(socket, pid, chosen)` is called for the first that is meant."""
+
+    def __init__(self, text: str, state, dump_fd: int, on_chosen) -> None:
+        self.chosen: str | None = None
+        """What is debugged."""
+        self.helpers: list = []
+        """What asked before it, and was not meant."""
+        self.later: list = []
+        """What asked after it, and would have been meant."""
+        self._text = text
+        self._workdir = state.workdir
+        self._dump_fd = dump_fd
+        self._on_chosen = on_chosen
+        self._over = False
+        # Beside the supervisor's own socket: it goes with the rest of us, and its name is short enough.
+        self._path = os.path.join(state.home, "f%d" % next(_numbers))
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.bind(self._path)
+        self._socket.listen(64)
+
+    def command(self, words: list) -> list:
+        """`words` with our hooks in front of each PYTHONPATH that they assign, which would take their place."""
+        return [with_hooks(word) for word in words]
+
+    def environment(self, env: dict) -> dict:
+        """`env` with what the interpreters need to ask."""
+        before = env.get("PYTHONPATH", "")
+        # An empty entry would be the current folder, so none is made.
+        added = {"PYTHONPATH": HOOKS + (os.pathsep + before if before else ""), "PDBOX_DEBUG": self._path}
+        for name, ours in TOX.items():
+            if name != "TOX_OVERRIDE" or name not in env:
+                added[name] = env.get(name, "") + ours
+        return dict(env, **added)
+
+    def serve(self) -> None:
+        """Answer until `stop`."""
+        while True:
+            asking, _ = self._socket.accept()
+            if self._over:
+                asking.close()
+                break
+            self._answer(asking)
+        self._socket.close()
+        try:
+            os.unlink(self._path)
+        except OSError:
+            pass  # the program has removed it
+
+    def stop(self) -> None:
+        """Have `serve` end; waits for nothing."""
+        self._over = True
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as last:
+            last.setblocking(False)
+            try:
+                last.connect(self._path)
+            except BlockingIOError:
+                pass  # many are asking already: one of them ends it
+            except OSError:
+                # The program has removed our socket; where this does not wake `accept`, a thread is left waiting.
+                self._shut()
+
+    def _shut(self) -> None:
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # not on this system
+
+    def _answer(self, asking: socket.socket) -> None:
+        taken = False
+        try:
+            asking.settimeout(_ASK_S)
+            question = _question(asking)
+            if question is not None:
+                taken = self._decide(asking, question)
+        except OSError:
+            pass  # it is gone
+        finally:
+            if not taken:
+                asking.close()
+
+    def _decide(self, asking: socket.socket, question: Question) -> bool:
+        chosen = choose(question, self._text, self._workdir)
+        if chosen is None or self.chosen is not None:
+            asking.sendall(struct.pack(">I", 0 if self.chosen is None else FORGET))
+            seen = self.helpers if chosen is None else self.later
+            if len(seen) < 20:
+                seen.append(question.text())
+            return False
+        self.chosen = question.text()
+        words = chosen.options + [_LAUNCHER, "{channel}", "{dump}"]
+        answer = b"\0".join(os.fsencode(word) for word in words)
+        descriptors = array.array("i", [self._dump_fd]).tobytes()
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)]
+        asking.sendmsg([struct.pack(">I", len(answer))], ancillary)
+        asking.sendall(answer)
+        asking.settimeout(None)
+        self._on_chosen(asking, _pid_of(asking, question.pid), chosen)
+        return True
+
+
+def _question(asking: socket.socket) -> Question | None:
+    size = struct.unpack(">I", _exactly(asking, 4))[0]
+    if size > _MAX_QUESTION:
+        return None
+    fields = [os.fsdecode(field) for field in _exactly(asking, size).split(b"\0")]
+    if len(fields) < 4 or not re.match(r"\d+\.\d+$", fields[0]) or not fields[1].isdigit():
+        return None
+    version = tuple(int(number) for number in fields[0].split("."))
+    return Question(version, int(fields[1]), fields[2], fields[3:])
+
+
+def _exactly(asking: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = asking.recv(size - len(data))
+        if not more:
+            raise ConnectionResetError("it said too little")
+        data += more
+    return data
+
+
+def _pid_of(asking: socket.socket, told: int) -> int:
+    """The process at the other end, as the system knows it: its own number may be another in a namespace of its own."""
+    kind = getattr(socket, "SO_PEERCRED", None)
+    if kind is None:
+        return told
+    return struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, kind, struct.calcsize("3i")))[0]

@@ -1,0 +1,221 @@
+"""Starting the debugged program, and starting it again when its source was edited."""
+
+from __future__ import annotations
+
+import os
+
+from . import lines as pdb_lines
+from .asking import Asking, left
+from .debuggee import Debuggee
+from .entrypoint import FORMS, parse
+from .errors import GuestError
+from .interpreter import check_version
+from .stop import said
+
+
+class Starting(Asking):
+    """How the program comes to a prompt that a command can be given at."""
+
+    def __init__(self, state) -> None:
+        super().__init__(state)
+        self._entrypoint: str | None = None
+        self._env: dict = {}
+        self._path: list = []
+        self._just_my_code = True
+
+    def configure(self, entrypoint: str | None, env: dict, just_my_code: bool, path: list) -> None:
+        """The session's own debug entry point, environment, and folders in front of PATH."""
+        with self._changed:
+            if entrypoint:
+                self._entrypoint, self._good = entrypoint, None
+            self._env = dict(env)
+            self._just_my_code = just_my_code
+            self._path = list(path)
+
+    def _prepare(self, lines: list, entrypoint: str | None, env: dict, deadline: float, call) -> tuple:
+        """(lines that are left to be fed, None), or (_, the answer) when that is all there is to say."""
+        with self._changed:
+            state, current = self.state, self._debuggee.launch.text if self._debuggee else None
+            if state in ("running", "waiting_for_input"):
+                self._require_stopped()
+        other = entrypoint is not None and current is not None and entrypoint.strip() != current.strip()
+        if state == "not_started" or other:
+            if other and state == "stopped":
+                self._note("The program that was stopped was ended: another entry point was asked for.")
+            return self._launch(lines, entrypoint, env, deadline, call)
+        if state == "exited":
+            return self._start_again(lines, deadline, call)
+        return self._refreshed(lines, deadline, call)
+
+    def _start_again(self, lines: list, deadline: float, call) -> tuple:
+        word = pdb_lines.first_word(lines[0]) if lines else ""
+        if lines and word not in pdb_lines.STARTING:
+            with self._changed:
+                self._require_stopped()
+        self._note("The program had exited (%s); it was started again." % self._place.how())
+        return self._launch(lines, None, {}, deadline, call)
+
+    def _refreshed(self, lines: list, deadline: float, call) -> tuple:
+        """Restart a stopped program whose source was edited, when the lines would go on in it."""
+        moved = self._state.breakpoints.refresh()
+        self._tell_moved(moved)
+        stale = self._find_stale(deadline, call) if self._may_be_stale(bool(moved)) else self._place.stale
+        with self._changed:
+            if not self._place.at_pdb_prompt() or not pdb_lines.needs_fresh_code(lines):
+                return lines, None
+        if stale:
+            names = ", ".join(stale[:3]) + (" and %d more" % (len(stale) - 3) if len(stale) > 3 else "")
+            self._note(
+                "%s changed after the program had loaded it: it was restarted, with its breakpoints." % names
+            )
+            return self._launch(lines, None, {}, deadline, call)
+        if self._state.breakpoints.untold():
+            self._tell_breakpoints(deadline, call)
+        return lines, None
+
+    def _may_be_stale(self, moved: bool) -> bool:
+        """Whether a loaded file may have changed since the last look: each stop tells what changed until then, and while the program
+        stands still, files change by other operations or not at all; to be sure, the file that is shown is looked at too.
+        """
+        before, self._looked = self._looked, self._look()
+        return moved or before != self._looked
+
+    def _tell_breakpoints(self, deadline: float, call) -> None:
+        request = {"op": "set_breakpoints", "breakpoints": self._state.breakpoints.to_tell()}
+        try:
+            done = self._ask(request, deadline, call)
+        except GuestError:
+            done = self._ask(request, deadline, call)  # an interrupt has hit just this
+        if done is None:
+            self._state.breakpoints.forget_told()
+            raise GuestError(
+                "conflict", "The moved breakpoints could not be set in time.", "Repeat the command."
+            )
+
+    def _find_stale(self, deadline: float, call) -> list:
+        try:
+            reply = self._ask({"op": "state"}, deadline, call) or {}
+        except GuestError:
+            reply = {}  # an interrupt has hit just this question; the next command asks again
+            self._looked = ()
+        with self._changed:
+            self._place.stale = [str(path) for path in reply.get("stale") or self._place.stale if reply]
+            return self._place.stale
+
+    def _tell_moved(self, moved: list) -> None:
+        with self._changed:
+            self._table_changed = self._table_changed or bool(moved)
+            for point in moved:
+                self._notices.append(_moved_text(point))
+
+    def _launch(self, lines: list, entrypoint: str | None, env: dict, deadline: float, call) -> tuple:
+        good = self._good
+        text = entrypoint or (good.text if good else None) or self._entrypoint
+        if not text:
+            raise GuestError(
+                "invalid", "The session has no debug entry point.", "Give one as `entrypoint`. " + FORMS
+            )
+        arguments = None
+        if lines:
+            try:
+                arguments = pdb_lines.restart_arguments(lines[0])
+            except ValueError as exc:
+                raise GuestError(
+                    "invalid", "`%s` has a quoting error: %s." % (lines[0].strip(), exc)
+                ) from exc
+            lines = lines if arguments is None else lines[1:]
+        if not env and good is not None and text == good.text:
+            env = good.asked_env
+        return self._start(text, env, arguments, lines, deadline, call)
+
+    def _start(
+        self, text: str, asked_env: dict, arguments: list | None, lines: list, deadline: float, call
+    ) -> tuple:
+        base = self._environment()
+        launch = parse(text, self._state.workdir, dict(base, **asked_env))
+        launch.asked_env = asked_env
+        if not arguments and self._good is not None and text == self._good.text:
+            arguments = self._good.arguments  # those of the last `run`, as pdb has it
+        launch.arguments = arguments
+        check_version(self._state, launch, dict(base, **asked_env))
+        self._kill()
+        self._tell_moved(self._state.breakpoints.refresh())
+        with self._changed:
+            place = self._place
+            self._begin_run()
+            message = self._launch_message(launch)
+            try:
+                env = dict(base, **asked_env)
+                env.update(launch.env)
+                env["PWD"] = launch.cwd
+                self._debuggee = Debuggee(self._state, launch, launch.cwd, env, message, self)
+            except GuestError:
+                self._begin_run("not_started" if self._debuggee is None else "exited")
+                self._place = place
+                raise
+            self.run += 1
+        return self._await_entry(lines, deadline, call)
+
+    def _launch_message(self, launch) -> dict:
+        return {
+            "op": "launch",
+            "target": launch.told(),
+            "workdir": self._state.workdir,
+            "breakpoints": self._state.breakpoints.to_tell(),
+            "next_breakpoint": self._state.breakpoints.following_number(),
+            "options": {
+                "just_my_code": self._just_my_code,
+                "stop_on_entry": True,
+                "engine": "auto",
+                "post_mortem": True,
+            },
+        }
+
+    def _environment(self) -> dict:
+        env = dict(os.environ)
+        env.update(self._env)
+        if self._path:
+            env["PATH"] = os.pathsep.join(self._path + [env.get("PATH", os.defpath)])
+        return env
+
+    def _await_entry(self, lines: list, deadline: float, call) -> tuple:
+        with self._changed:
+            self._changed.wait_for(
+                lambda: not self._starting or self._gone or call.cancelled.is_set(), left(deadline)
+            )
+            if self._starting and self._gone and self._present().attached:
+                self._refuse_start()
+            if self.state == "stopped" and lines:
+                self._take(self._own)
+                return lines, None
+            if self._starting and not self._gone:
+                self._note("The program has not come to its first line yet.")
+            reason = "deadline" if self.state == "running" else None
+            self._carried.append({"not_run": lines})
+            return [], self._answer_own(call, reason=reason)
+
+    def _refuse_start(self) -> None:
+        """The program has ended before its first line: the entry point was wrong, and isn't kept."""
+        debuggee, self._debuggee = self._present(), None
+        if self._good is debuggee.launch:
+            self._good = None
+        output, _ = debuggee.output.take()
+        text = "\n".join(part for part in (said(self._ended or {}).strip(), output.strip()) if part)
+        how, killed = self._place.how(), self._place.signal == "SIGKILL"
+        self._begin_run("not_started")
+        if killed:
+            raise GuestError(
+                "conflict", "The program was killed before it came to its first line.", "Start it again."
+            )
+        message = "`%s` can't be debugged: it ended at once (%s)." % (debuggee.launch.text.strip(), how)
+        raise GuestError("invalid", message + ("\n" + text[-3000:] if text else ""), FORMS)
+
+
+def _moved_text(point: dict) -> str:
+    if point["state"] == "lost":
+        return (
+            "Breakpoint %(id)d (%(path)s:%(line)d) lost its line `%(text)s` to an edit; it is off until it is set again."
+            % point
+        )
+    how = "moved to" if point["state"] == "moved" else "was put to the most similar line,"
+    return "Breakpoint %d %s %s:%d `%s`." % (point["id"], how, point["path"], point["line"], point["text"])

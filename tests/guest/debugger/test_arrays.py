@@ -1,0 +1,73 @@
+"""Arrays and tables in a line, by the libraries themselves (where they are installed)."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def libraries(python: str) -> None:
+    for name in ("numpy", "pandas"):
+        if subprocess.run([python, "-c", f"import {name}"], capture_output=True).returncode:
+            pytest.skip(f"{name} is not installed for this Python")
+
+
+@pytest.mark.usefixtures("libraries")
+def test_arrays_and_tables_are_summed_up_and_their_changes_seen(start: Any) -> None:
+    text = """
+        import numpy as np
+        import pandas as pd
+
+        class Loud:
+            def __repr__(self):
+                print("LOUD")
+                return "loud"
+
+        numbers = np.arange(12).reshape(3, 4)
+        holes = np.array([1.0, np.nan, 3.0])
+        things = np.array([1, None, Loud()], dtype=object)
+        table = pd.DataFrame([[1, "x"], [2, None], [3, "z"]], columns=["a", "a"])
+        column = pd.Series([1.5, None], name="s", index=["k", "l"])
+        empty = pd.DataFrame()
+        stop = 1
+        numbers[0, 0] = 99
+        column["l"] = 2.0
+        stop = 2
+        """
+    program = start(text, "b 15", "c")
+    values = {change["name"]: change["value"] for change in program.last["changed"]}
+    assert values["numbers"] == "<ndarray shape=(3, 4) dtype=int64 min=0 max=11 head=[0, 1, 2, 3, 4, 5]…>"
+    assert values["holes"] == "<ndarray shape=(3,) dtype=float64 min=1.0 max=3.0 nan=1 head=[1.0, nan, 3.0]>"
+    assert values["things"] == "<ndarray shape=(3,) dtype=object head=[1, None, <Loud>]>"
+    assert values["table"].startswith("<DataFrame 3 rows x 2 columns ['a': int64, 'a': ")
+    assert values["table"].endswith("nulls=1 head=[(1, 'x'), (2, None), …]>") or "nan" in values["table"]
+    assert values["column"] == "<Series of 2 float64 name='s' nulls=1 head=[1.5, nan]>"
+    assert values["empty"] == "<DataFrame 0 rows x 0 columns [] head=[]>"
+    changed = program.do("unt 18")["changed"]
+    assert {(change["name"], change["kind"]) for change in changed if change["name"] != "stop"} == {
+        ("numbers", "mutated"),
+        ("column", "mutated"),
+    }
+    assert "LOUD" not in program.text and "Warning" not in program.text
+
+
+@pytest.mark.usefixtures("libraries")
+def test_inspect_pages_through_rows_of_arrays_and_columns_of_tables(start: Any) -> None:
+    text = """
+        import numpy as np
+        import pandas as pd
+        grid = np.arange(10**6).reshape(1000, 1000)
+        table = pd.DataFrame({"a": [1, 2, 3], "b": ["x", None, "z"]})
+        end = 1
+        """
+    program = start(text, "b 5", "c")
+    page = program.ask("inspect", expression="grid", start=998, count=50)
+    assert (page["type"], page["length"], page["total"]) == ("numpy.ndarray", 1000, 1000)
+    assert [child["name"] for child in page["children"]] == ["[998]", "[999]"]
+    page = program.ask("inspect", expression="table", depth=2)
+    assert (page["length"], page["total"]) == (3, 2)
+    assert [child["name"] for child in page["children"]] == ["['a']", "['b']"]
+    assert [child["repr"] for child in page["children"][0]["children"]][:1] in (["np.int64(1)"], ["1"])

@@ -1,0 +1,239 @@
+"""Post mortems: chains and groups, `exceptions` and `$_exception` on every Python, folded frames, tests that end in odd ways."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHAINED = """
+def load():
+    raise KeyError("port")
+
+def configure():
+    try:
+        load()
+    except KeyError as error:
+        raise ValueError("no port") from error
+
+configure()
+"""
+
+
+def test_exceptions_lists_the_chain_and_goes_to_its_members(start: Any) -> None:
+    program = start(CHAINED, "c")
+    assert program.last["reason"] == "post_mortem"
+    assert program.last["exception"]["chain"] == [
+        {"type": "KeyError", "message": "'port'", "relation": "cause"}
+    ]
+    listed = program.do("exceptions")["text"].splitlines()
+    assert listed == ["    0 KeyError('port')", ">   1 ValueError('no port')"]
+    moved = program.do("exceptions 0")
+    assert (moved["frame"]["function"], moved["frame"]["line"]) == ("load", 2)
+    assert program.do("exceptions")["text"].splitlines()[0] == ">   0 KeyError('port')"
+    assert program.do("p $_exception")["text"] == "KeyError('port')\n"
+    assert "No exception with that number" in program.do("exceptions 7")["text"]
+    assert "must be an integer" in program.do("exceptions x")["text"]
+    assert "exceptions [number]" in program.do("help exceptions")["text"]
+
+
+def test_exceptions_outside_of_a_post_mortem_says_so(start: Any) -> None:
+    program = start("x = 1\ny = 2\n", "exceptions")
+    assert program.last["text"].startswith("Did not find chained exceptions.")
+
+
+def test_convenience_variables_are_there_on_every_python(start: Any) -> None:
+    text = """
+        def f(n):
+            return n * 2
+
+        try:
+            x = f(2)
+            1 / 0
+        except ZeroDivisionError:
+            pass
+        y = sorted(name for name in globals() if "pdb" in name)
+        z = 1
+        """
+    program = start(text, "b f", "c")
+    assert program.do("p $_frame.f_code.co_name")["text"] == "'f'\n"
+    program.do("u")
+    assert program.do("p $_frame.f_code.co_name")["text"] == "'<module>'\n"
+    program.do("d")
+    program.do("r")
+    assert program.do("p $_retval + 1")["text"] == "5\n"
+    program.do("!$mine = 4")
+    assert program.do("p $mine")["text"] == "4\n"
+    program.do("cl 1")
+    program.do("n")
+    raised = program.do("n")
+    if raised["reason"] != "exception":
+        raised = program.do("n")
+    assert raised["reason"] == "exception"
+    assert program.do("p type($_exception).__name__")["text"] == "'ZeroDivisionError'\n"
+    program.do("unt 9")
+    program.do("unt 10")
+    assert program.do("p y")["text"] == "[]\n"
+
+
+GROUP = """
+def one():
+    raise ValueError("a")
+
+def two():
+    raise TypeError("b")
+
+def both():
+    found = []
+    for each in (one, two):
+        try:
+            each()
+        except Exception as error:
+            found.append(error)
+    raise ExceptionGroup("both", found)
+
+both()
+"""
+
+
+def test_a_group_stops_at_its_first_member_and_lists_all(start: Any, version: tuple[int, int]) -> None:
+    if version < (3, 11):
+        pytest.skip("exception groups came with 3.11")
+    program = start(GROUP, "c")
+    assert (program.last["reason"], program.last["frame"]["function"]) == ("post_mortem", "one")
+    assert any("group of 2 (ValueError: a; TypeError: b)" in notice for notice in program.last["notices"])
+    listed = program.do("exceptions")["text"].splitlines()
+    assert [line[:5] for line in listed] == [">   0", "    1", "    2"]
+    assert program.do("exceptions 1")["frame"]["function"] == "two"
+    assert program.do("exceptions 2")["frame"]["function"] == "both"
+
+
+def has(python: str, module: str) -> bool:
+    return subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode == 0
+
+
+def run_pytest(start: Any, python: str, tmp_path: Path, text: str, *options: str) -> Any:
+    if not has(python, "pytest"):
+        pytest.skip("pytest is not installed for this Python")
+    (tmp_path / "test_it.py").write_text(text)
+    target = {
+        "mode": "module",
+        "target": "pytest",
+        "args": ["-q", "-p", "no:cacheprovider", *options, "test_it.py"],
+    }
+    return start("", target=target, stop_on_entry=False)
+
+
+FIXTURES = """\
+import pytest, sys
+
+@pytest.fixture
+def broken():
+    value = 1
+    raise RuntimeError("set up")
+
+@pytest.fixture
+def breaks_later():
+    yield 1
+    raise RuntimeError("tear down")
+
+def test_first(broken):
+    pass
+
+def test_second(breaks_later):
+    pass
+
+def test_third():
+    sys.exit(3)
+"""
+
+
+def test_failures_of_fixtures_and_exits_in_tests_stop_where_they_happen(
+    start: Any, python: str, tmp_path: Path
+) -> None:
+    program = run_pytest(start, python, tmp_path, FIXTURES)
+    seen = []
+    stop = program.first
+    while stop["event"] == "prompt":
+        seen.append((stop["test"].partition("::")[2], stop["frame"]["line"], stop["exception"]["type"]))
+        stop = program.do("c")
+    assert seen == [
+        ("test_first", 6, "RuntimeError"),
+        ("test_second", 11, "RuntimeError"),
+        ("test_third", 20, "SystemExit"),
+    ]
+    assert stop["exit_code"] == 1
+
+
+def test_frames_of_the_runner_are_folded_and_shown_on_request(
+    start: Any, python: str, tmp_path: Path
+) -> None:
+    program = run_pytest(
+        start, python, tmp_path, "def check(n):\n    assert n\n\ndef test_it():\n    check(0)\n"
+    )
+    folded = program.do("w")["text"].splitlines()
+    assert "frames of the test runner are hidden; `w all` shows them]" in folded[0]
+    assert len(folded) == 5 and "test_it()" in folded[1]
+    assert "Oldest frame" in program.do("u", "u")["text"]
+    program.do("d")
+    hidden = int(folded[0].split()[0].lstrip("["))
+    shown = program.do("w all")["text"].splitlines()
+    assert "hidden" not in shown[0] and sum(line[:2] in ("  ", "> ") for line in shown) == hidden + 2
+    assert any("_pytest" in line for line in shown)
+    assert program.do("p n")["text"] == "0\n"
+    assert "python.py" in program.do("u", "u")["frame"]["path"]
+
+
+def test_an_exit_of_a_script_tells_where(start: Any) -> None:
+    program = start("import sys\n\ndef leave(code):\n    sys.exit(code)\n\nleave(3)\n", "c")
+    assert (program.last["event"], program.last["exit_code"]) == ("end", 3)
+    assert program.last["notices"] == ["SystemExit was raised at app.py:4 in leave."]
+
+
+def test_a_program_that_traces_itself_is_said_to_hide_breakpoints(
+    start: Any, version: tuple[int, int]
+) -> None:
+    text = """
+        import sys
+
+        def f():
+            return 1
+
+        sys.settrace(lambda *args: None)
+        f()
+        breakpoint()
+        f()
+        """
+    program = start(text, "b f", "c")
+    told = [event["text"] for event in program.events if event["event"] == "notice"]
+    if version >= (3, 12):
+        assert (program.last["reason"], told) == ("breakpoint", [])
+    else:
+        assert program.last["reason"] == "set_trace"
+        assert len(told) == 1 and "__main__ has set a trace function (sys.settrace)" in told[0]
+        assert program.do("c")["reason"] == "breakpoint"
+
+
+def test_coverage_is_said_to_hide_breakpoints(start: Any, python: str, version: tuple[int, int]) -> None:
+    if not has(python, "coverage"):
+        pytest.skip("coverage is not installed for this Python")
+    text = """
+        import coverage
+
+        def f():
+            return 1
+
+        measured = coverage.Coverage(data_file=None)
+        measured.start()
+        f()
+        measured.stop()
+        """
+    program = start(text, "b f", "c")
+    told = [event["text"] for event in program.events if event["event"] == "notice"]
+    if version >= (3, 12):
+        assert (program.last["reason"], told) == ("breakpoint", [])
+    else:
+        assert program.last["event"] == "end"
+        assert len(told) == 1 and "The program has ended tracing" in told[0]

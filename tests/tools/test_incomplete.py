@@ -1,0 +1,73 @@
+"""How answers say that their source left something out."""
+
+import pytest
+
+from sandbox.session import Evaluation, ExecResult, TestResult
+from sandbox.workspace import FileChange, Match, Matches
+from tools._budget import Omitted, fit
+from tools._patch import changes
+from tools.bash import bash
+from tools.bash import render as bash_text
+from tools.eval_ import eval_
+from tools.eval_ import render as eval_text
+from tools.grep import grep
+from tools.grep import render as grep_text
+
+pytestmark = pytest.mark.anyio
+
+
+class Answering:
+    """A session that has one answer to everything."""
+
+    def __init__(self, answer: object) -> None:
+        self.workspace = self
+        self._answer = answer
+
+    async def run(self, *_: object, **__: object) -> object:
+        return self._answer
+
+    evaluate = search = run
+
+
+async def test_missing_output_is_marked_where_it_is_missing() -> None:
+    done = ExecResult(exit_code=0, output="first\nlast\n", omitted=1_000_000, gap=6)
+    answer = await bash(Answering(done), "x")  # type: ignore[arg-type] - all that it uses of a session
+    assert bash_text(answer) == (
+        "exit code 0, output:\n```\nfirst\n[… 1,000,000 bytes were not kept …]\nlast\n```"
+    )
+    assert answer.omitted == [
+        Omitted(field="output", count=1_000_000, unit="bytes", hint="They were not kept.")
+    ]
+
+
+async def test_tests_that_are_not_listed_are_counted() -> None:
+    done = Evaluation(
+        exit_code=1,
+        passed=250_000,
+        failed=1,
+        tests=[TestResult(id="t::a", outcome="failed", message="assert 0")],
+        tests_omitted=250_000,
+    )
+    answer = await eval_(Answering(done), lambda *_: None)  # type: ignore[arg-type] - as above
+    _, text = fit(answer, eval_text)
+    assert text.startswith("1 failed, 250,000 passed (exit code 1)\nFAILED t::a: assert 0\n")
+    assert text.endswith("(left out: 250,000 items of tests. They are counted all the same.)")
+
+
+async def test_a_search_that_was_ended_early_says_so_whatever_it_has_counted() -> None:
+    found = Matches(matches=[Match(path="a.py", line=1, text="x")], omitted=0, complete=False)
+    _, text = fit(await grep(Answering(found), "x"), grep_text)  # type: ignore[arg-type] - as above
+    assert "left out: 0 items of matches. There are at least so many" in text
+    found = found.model_copy(update={"complete": True})
+    _, text = fit(await grep(Answering(found), "x"), grep_text)  # type: ignore[arg-type] - as above
+    assert "left out" not in text
+
+
+def test_a_file_too_large_for_the_patch_is_marked() -> None:
+    files = [
+        FileChange(path="a.py", kind="modified", added=1, removed=2),
+        FileChange(path="big.bin", kind="added", omitted=True),
+    ]
+    assert changes(files) == (
+        "2 files changed:\n  a.py (modified, +1 -2)\n  big.bin (added, too large for the patch)"
+    )
