@@ -16,6 +16,7 @@ import anyio.to_thread
 from anyio.abc import ByteStream
 
 from sandbox.errors import BackendUnavailable, SandboxLost
+from sandbox.socket_stream import SocketStream
 
 log = logging.getLogger("pdbox.guest")
 
@@ -52,7 +53,7 @@ class Endpoint:
         parts = urlsplit(self.url)
         match parts.scheme:
             case "unix" | "http+unix":
-                return await anyio.connect_unix(parts.path or parts.netloc)
+                return await SocketStream.connect(parts.path or parts.netloc)
             case "tcp" | "http" | "https":
                 return await self._tcp(parts.hostname or "localhost", parts.port)
             case "ssh":

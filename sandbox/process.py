@@ -29,6 +29,7 @@ from sandbox import bundle, images
 from sandbox.base import Backend, Chosen, Found, Progress, Sandbox, SandboxSpec, Wanted
 from sandbox.errors import BackendUnavailable, InvalidArgument, SandboxLost
 from sandbox.peeked import PeekedStream
+from sandbox.socket_stream import SocketStream
 
 log = logging.getLogger(__name__)
 
@@ -240,7 +241,7 @@ class ProcessSandbox(Sandbox):
             stream, self._first = self._first, None
             return stream
         try:
-            return await anyio.connect_unix(str(self._boot.socket))
+            return await SocketStream.connect(str(self._boot.socket))
         except OSError as exc:
             raise SandboxLost("The session's process has gone.", "start_session opens a new one.") from exc
 

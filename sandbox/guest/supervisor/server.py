@@ -268,9 +268,7 @@ class Server:
         if op != "ping":
             with self._changed:
                 self._busy -= 1
-                self.state.touched += not op.startswith(_READING)
                 self._used = time.monotonic()
-                self._changed.notify_all()
 
     def answer(self, call: Call, args: dict, payload: bytes) -> tuple[dict, bytes]:
         """The reply to a request, without its id."""
@@ -345,13 +343,16 @@ class Server:
     def _end(self) -> float:
         return self._started + self._config["max_age_s"]
 
-    def _next_deadline(self) -> tuple[float, str]:
-        deadlines = [(self._end(), "it reached its maximum age")]
-        if not self._busy:
+    def _next_deadline(self) -> tuple[float, str | None]:
+        # Requests only put it off, so they need not wake who waits for it: that would cost each of them a switch of threads.
+        deadlines: list = [(self._end(), "it reached its maximum age")]
+        if self._busy:
+            deadlines.append((time.monotonic() + self._config["idle_s"], None))  # by then it may be idle
+        else:
             deadlines.append((self._used + self._config["idle_s"], "it was idle too long"))
         if not self._connections:
             deadlines.append((self._left + self._config["grace_s"], "no server was connected for too long"))
-        return min(deadlines)
+        return min(deadlines, key=lambda deadline: deadline[0])
 
 
 def _ping(args: dict, payload: bytes, call: Call) -> tuple[dict, bytes]:

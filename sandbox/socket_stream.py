@@ -1,0 +1,159 @@
+"""A unix socket as a byte stream, by asyncio's own protocol: replies of a guest are read without a turn of the event loop for each.
+
+anyio's stream for unix sockets registers with the selector and gives up its turn at each receive, which is a third of what a
+round trip to the guest costs the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import anyio
+from anyio.abc import ByteStream
+
+HIGH = 1 << 20
+"""Bytes that are kept unread before the other side has to wait."""
+
+
+class SocketStream(ByteStream):
+    """A connection; at most one task receives and one sends at a time."""
+
+    def __init__(self, protocol: _Protocol) -> None:
+        self._protocol = protocol
+        self._closed = False
+
+    @classmethod
+    async def connect(cls, path: str) -> SocketStream:
+        """Connect to the unix socket `path`.
+
+        Raises:
+            OSError: nobody listens there.
+        """
+        _, protocol = await asyncio.get_running_loop().create_unix_connection(_Protocol, path)
+        return cls(protocol)
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        """The next bytes."""
+        protocol = self._protocol
+        while not protocol.buffer:
+            if self._closed:
+                raise anyio.ClosedResourceError
+            if protocol.error is not None:
+                raise anyio.BrokenResourceError from protocol.error
+            if protocol.ended:
+                raise anyio.EndOfStream
+            await protocol.news()
+        return protocol.take(max_bytes)
+
+    async def send(self, item: bytes) -> None:
+        """Write it; waits while the other side does not read."""
+        if self._closed:
+            raise anyio.ClosedResourceError
+        self._protocol.write(item)
+        while self._protocol.full:
+            await self._protocol.room()
+        if self._protocol.lost:
+            raise anyio.BrokenResourceError
+
+    async def send_eof(self) -> None:
+        """End what we write."""
+        self._protocol.write_eof()
+
+    async def aclose(self) -> None:
+        """Close the connection; a receive that waits ends."""
+        self._closed = True
+        self._protocol.close()
+        await anyio.lowlevel.checkpoint()
+
+    @property
+    def extra_attributes(self) -> Mapping[Any, Callable[[], Any]]:
+        """None."""
+        return {}
+
+
+class _Protocol(asyncio.Protocol):
+    """What the event loop tells of the connection."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray()
+        self.ended = False
+        self.lost = False
+        self.full = False
+        self.error: Exception | None = None
+        self._transport: asyncio.Transport | None = None
+        self._paused = False
+        self._reader: asyncio.Future[None] | None = None
+        self._writer: asyncio.Future[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        if len(self.buffer) > HIGH and not self._paused:
+            self._paused = True
+            self._open().pause_reading()
+        self._wake()
+
+    def eof_received(self) -> bool:
+        self.ended = True
+        self._wake()
+        return True  # what we write may still be read
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.ended = self.lost = True
+        self.error = exc
+        self.resume_writing()
+        self._wake()
+
+    def pause_writing(self) -> None:
+        self.full = True
+
+    def resume_writing(self) -> None:
+        self.full = False
+        if self._writer is not None and not self._writer.done():
+            self._writer.set_result(None)
+
+    def take(self, most: int) -> bytes:
+        """The first bytes that have come."""
+        data = bytes(self.buffer[:most])
+        del self.buffer[:most]
+        if self._paused and len(self.buffer) < HIGH // 2 and not self.lost:
+            self._paused = False
+            self._open().resume_reading()
+        return data
+
+    def write(self, data: bytes) -> None:
+        if self.lost:
+            raise anyio.BrokenResourceError
+        self._open().write(data)
+
+    def write_eof(self) -> None:
+        if not self.lost:
+            self._open().write_eof()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+        self._wake()
+
+    async def news(self) -> None:
+        """Wait for data, or the end."""
+        self._reader = asyncio.get_running_loop().create_future()
+        await self._reader
+
+    async def room(self) -> None:
+        """Wait until more can be written, or the end."""
+        self._writer = asyncio.get_running_loop().create_future()
+        await self._writer
+
+    def _open(self) -> asyncio.Transport:
+        assert self._transport is not None
+        return self._transport
+
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
