@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -21,24 +22,16 @@ PROGRAM = "import os\n\ndef inner(n):\n    here = n * 2\n    return here\n\nprin
 
 
 def containers() -> set[str]:
-    """Ids of the containers of pdbox, whoever started them."""
+    """The containers of pdbox as `list_sessions` names them, whoever started them."""
     listed = subprocess.run(
         ["docker", "ps", "-aq", "--filter", "label=pdbox=1"], check=True, capture_output=True, text=True
     )
-    return set(listed.stdout.split())
-
-
-async def gone(names: set[str]) -> None:
-    """Wait until none of the containers exists."""
-    with anyio.fail_after(10):
-        for name in names:
-            await anyio.run_process(["docker", "wait", "--condition=removed", name], check=False)
+    return {name[:12] for name in listed.stdout.split()}
 
 
 async def test_a_session_goes_on_in_the_same_process_after_kill_9_of_its_server(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(PROGRAM)
     pid_file = tmp_path.parent / "server.pid"
-    before = containers()
     command = ["pdbox", "serve", "--root", str(tmp_path)]
     write_pid = f"open({str(pid_file)!r}, 'w').write(str(os.getpid()))"
     wrapper = f"import os; {write_pid}; os.execv({str(PDBOX)!r}, {command!r})"
@@ -62,14 +55,16 @@ async def test_a_session_goes_on_in_the_same_process_after_kill_9_of_its_server(
         assert "inner()" in again["reply"]
         pid = await session.call("pdb", command="p os.getpid()", session_id=opened["session_id"])
         assert pid["reply"] == first["pid"]
+        own = (await session.call("list_sessions"))["sessions"]
+        place = next(one["place"] for one in own if one["session_id"] == opened["session_id"])
+        assert place in containers()
         await session.call("close_session", session_id=opened["session_id"])
-    await gone(containers() - before)
+        assert place not in containers()
 
 
 @pytest.mark.parametrize("way", ["eof", "SIGTERM", "SIGINT"])
 async def test_a_server_that_ends_leaves_no_container(tmp_path: Path, way: str) -> None:
     (tmp_path / "app.py").write_text("while True:\n    pass\n")
-    before = containers()
     process = await anyio.open_process([str(PDBOX), "serve", "--repo", str(tmp_path)], stderr=None)
     assert process.stdin is not None and process.stdout is not None
     await _call(
@@ -85,23 +80,24 @@ async def test_a_server_that_ends_leaves_no_container(tmp_path: Path, way: str) 
         "tools/call",
         {"name": "pdb", "arguments": {"command": "c", "entrypoint": "python app.py", "timeout_s": 0.2}},
     )
-    mine = containers() - before
-    assert mine
+    listed = await _call(process, 3, "tools/call", {"name": "list_sessions", "arguments": {}})
+    place = next(
+        one["place"] for one in listed["result"]["structuredContent"]["sessions"] if one["session_id"]
+    )
+    assert place in containers()
     with anyio.fail_after(5):
         if way == "eof":
             await process.stdin.aclose()
         else:
             process.send_signal(getattr(signal, way))
         await process.wait()
-    assert not mine & containers()
+    assert place not in containers()
     await process.aclose()
 
 
 async def _call(
     process: anyio.abc.Process, number: int, method: str, params: dict[str, Any]
 ) -> dict[str, Any]:
-    import json
-
     assert process.stdin is not None and process.stdout is not None
     await process.stdin.send(
         json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n"
