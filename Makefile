@@ -22,7 +22,7 @@ docker: install ## nothing where a Docker engine answers; on Debian as root: ins
 image: docker ## the sandbox images that the tests and the demo use, where they are missing
 	@$(BIN)/pdbox image build --missing $(addprefix --python ,$(PYTHONS))
 
-demo: image ## the main job, visibly: an MCP client debugs a buggy sample in a sandbox
+demo: docker ## the main job, visibly: an MCP client debugs a buggy sample in a sandbox
 	@$(BIN)/pdbox demo
 
 test: image ## everything, in containers too

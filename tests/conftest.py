@@ -11,6 +11,10 @@ import pytest
 from sandbox.docker import DockerBackend
 from sandbox.errors import BackendUnavailable
 
+# `make test` tells the makes below it that they are below: programs of the tests must not know.
+for _name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
+    os.environ.pop(_name, None)
+
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
