@@ -19,7 +19,18 @@ from tests.bench.measure import Row, Timing, repeat, table, timing
 from tests.bench.slowdown import slowdowns
 from tests.e2e.client import PDBOX, Session, pdbox
 
-LOOP = "x = 1\n" + "x += 1\n" * 4000
+LOOP = """\
+def work():
+    x = 0
+    for number in range(1_000_000):
+        x += number
+        if x > 1_000:
+            x = 0
+    return x
+
+
+work()
+"""
 FAILING = (
     "def half(n):\n    return n // 2\n\ndef test_half():\n    value = half(3)\n    assert value == 1.5\n"
 )
@@ -40,7 +51,7 @@ def repository(folder: Path) -> Path:
 async def stopped(repo: Path) -> AsyncIterator[Session]:
     """A session in Docker whose program is stopped in its first lines."""
     async with pdbox("--repo", str(repo), "--backend", "docker") as session:
-        await session.call("pdb", command="n", entrypoint="python loop.py")
+        await session.call("pdb", command="b work\nc\nn\ncl 1", entrypoint="python loop.py")
         yield session
 
 
