@@ -7,7 +7,7 @@ import re
 import shlex
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
@@ -268,7 +268,9 @@ async def _prepare(
     if entrypoint is None:
         names = await session.workspace.names()
         entrypoint = default_entrypoint(names, texts["pyproject.toml"], texts["tox.ini"], texts["setup.cfg"])
-        memory = _with_default(memory, entrypoint)
+        memory = replace(
+            memory, entrypoint=entrypoint, debug_entrypoint=memory.debug_entrypoint or entrypoint
+        )
     await session.request("files.snapshot", {"rules": rules.for_diff()}, timeout_s=300)
     await session.request("files.protect", {"rules": rules.for_tools()}, timeout_s=60)
     debug = {"entrypoint": memory.debug_entrypoint, "env": memory.env, "just_my_code": True}
@@ -290,16 +292,6 @@ def _rules(texts: Mapping[str, str]) -> Rules:
             raise InvalidArgument(f"{name} has {len(lines)} lines, the limit is {MAX_RULES}.")
     short = tuple(line for line in untracked[:MAX_RULES] if len(line) <= 1000)
     return Rules(hidden, read_only, short)
-
-
-def _with_default(memory: Memory, entrypoint: str | None) -> Memory:
-    return Memory(
-        rules=memory.rules,
-        env=memory.env,
-        entrypoint=entrypoint,
-        debug_entrypoint=memory.debug_entrypoint or entrypoint,
-        notices=memory.notices,
-    )
 
 
 async def _set_up(session: Session, commands: Sequence[str], progress: Progress) -> None:
