@@ -69,6 +69,12 @@ class Settings(BaseModel):
     """Port to listen on; 0 takes a free one. The URL is printed to stderr."""
     token_file: Path | None = None
     """Bearer tokens, one `principal token` a line. A session can only be reached by its principal."""
+    oauth_issuer: str | None = None
+    """URL of an OAuth issuer whose tokens (signed JWTs) are accepted, too; needs --oauth-resource."""
+    oauth_resource: str | None = None
+    """URL of this server for its clients, e.g. https://pdbox.example/mcp: the audience that tokens must name."""
+    oauth_scope: list[str] = []
+    """Scope that tokens of the issuer must have; repeatable."""
     allowed_host: list[str] = []
     """Name by which clients may address the server besides loopback and --host; repeatable."""
     allowed_origin: list[str] = []

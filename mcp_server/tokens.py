@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -26,9 +27,11 @@ class TokenFile:
 
     entries: tuple[tuple[bytes, str], ...]
     """Hash of a token, and its principal."""
+    scopes: tuple[str, ...] = ()
+    """What all of them may do."""
 
     @classmethod
-    def read(cls, path: Path) -> Self:
+    def read(cls, path: Path, scopes: Sequence[str] = ()) -> Self:
         """The tokens in `path`, one `principal token` a line.
 
         Raises:
@@ -49,7 +52,7 @@ class TokenFile:
                 raise InvalidArgument(f"{path}, line {number}: another principal has the same token.", _FORM)
         if not entries:
             raise InvalidArgument(f"There is no token in {path}.", _FORM)
-        return cls(tuple(entries.items()))
+        return cls(tuple(entries.items()), tuple(scopes))
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Whose token it is; None if it is nobody's. Looks at every entry, however early one fits."""
@@ -61,7 +64,7 @@ class TokenFile:
         if principal is None:
             return None
         # The token itself is not handed on: nobody behind this needs it.
-        return AccessToken(token="", client_id=principal, subject=principal, scopes=[])
+        return AccessToken(token="", client_id=principal, subject=principal, scopes=[*self.scopes])
 
 
 def _hash(token: str) -> bytes:

@@ -105,8 +105,9 @@ def _transport(arguments: tuple[str, ...]) -> list[str]:
 
 async def _url(process: anyio.abc.Process, log: Path) -> str:
     while True:
-        for line in log.read_text().splitlines():
+        text = await anyio.Path(log).read_text()
+        for line in text.splitlines():
             if line.startswith("{"):
                 return json.loads(line)["url"]
-        assert process.returncode is None, log.read_text()
+        assert process.returncode is None, text
         await anyio.sleep(0.02)
