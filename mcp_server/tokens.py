@@ -42,10 +42,10 @@ class TokenFile:
             words = line.partition("#")[0].split()
             if not words:
                 continue
-            if len(words) != 2 or len(words[1]) < MIN_LENGTH:
+            if len(words) != 2 or len(words[1]) < MIN_LENGTH or not words[1].isascii():
                 # Without the line itself: it may hold a token.
                 raise InvalidArgument(
-                    f"{path}, line {number}: no principal with a token of {MIN_LENGTH} characters or more.",
+                    f"{path}, line {number}: no principal with a token of {MIN_LENGTH} ASCII characters or more.",
                     _FORM,
                 )
             if entries.setdefault(_hash(words[1]), words[0]) != words[0]:

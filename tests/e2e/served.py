@@ -6,12 +6,14 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
-import anyio
+import anyio.to_thread
 import httpx2
 from mcp.client.client import Client
 from mcp.client.sse import sse_client
@@ -20,6 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.e2e.client import PDBOX, Session
 
 PATIENCE_S = 60
+UNSAFE = ["--backend", "process", "--unsafe-no-isolation"]
 
 
 @dataclass(frozen=True)
@@ -33,29 +36,27 @@ class Way:
         return f"{self.transport}-{self.mode}"
 
 
-OVER_HTTP = [
-    Way("http", "auto"),
-    Way("http", "legacy"),
-    Way("sse", "auto"),
-    Way("sse", "legacy"),
-]
+OVER_HTTP = [Way(transport, mode) for transport in ("http", "sse") for mode in ("auto", "legacy")]
 
 
 class Server:
     """A running server."""
 
-    def __init__(self, process: anyio.abc.Process, base: str, log: Path) -> None:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
-        self.base = base
-        self.log = log
-
-    def client(self, way: Way, token: str | None = None) -> Client:
-        """A client, not yet connected."""
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        if way.transport == "sse":
-            return Client(sse_client(self.base + "/sse", headers=headers), mode=way.mode)
-        http = httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S)
-        return Client(streamable_http_client(self.base + "/mcp", http_client=http), mode=way.mode)
+        self.said: list[str] = []
+        """Its stderr so far, by lines."""
+        assert process.stderr is not None
+        for line in process.stderr:
+            self.said.append(line)
+            if line.startswith("{"):
+                break
+        else:
+            raise AssertionError("".join(self.said))
+        self.url: str = json.loads(self.said[-1])["url"]
+        self.base = self.url.rpartition("/")[0]
+        self._reader = threading.Thread(target=self.said.extend, args=(process.stderr,), daemon=True)
+        self._reader.start()
 
     @asynccontextmanager
     async def connected(self, way: Way, token: str | None = None) -> AsyncIterator[Session]:
@@ -69,45 +70,65 @@ class Server:
         if failure is not None:
             raise failure
 
-    async def end(self, number: signal.Signals) -> int:
-        """Send a signal; the exit code."""
+    @asynccontextmanager
+    async def client(self, way: Way, token: str | None = None) -> AsyncIterator[Client]:
+        """A connected client."""
+        if way.transport == "sse":
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            async with Client(sse_client(self.base + "/sse", headers=headers), mode=way.mode) as client:
+                yield client
+        else:
+            async with (
+                self.http(token) as http,
+                Client(streamable_http_client(self.base + "/mcp", http_client=http), mode=way.mode) as client,
+            ):
+                yield client
+
+    def http(self, token: str | None = None, **headers: str) -> httpx2.AsyncClient:
+        """For requests by hand."""
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        return httpx2.AsyncClient(base_url=self.base, headers=headers, timeout=PATIENCE_S)
+
+    async def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal; gives the exit code."""
         self.process.send_signal(number)
-        with anyio.fail_after(PATIENCE_S):
-            return await self.process.wait()
+        return await anyio.to_thread.run_sync(self.process.wait, PATIENCE_S)
+
+    def close(self) -> None:
+        """Kill it if it still runs."""
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
 
 
-@asynccontextmanager
-async def serving(folder: Path, *arguments: str) -> AsyncIterator[Server]:
-    """Start a server on a free port; its stderr goes to a file in `folder`. Killed in the end, if it still runs."""
-    log = folder / "server.log"
-    with log.open("wb") as stderr:
-        process = await anyio.open_process(
-            [str(PDBOX), "serve", "--port", "0", "--json", *_transport(arguments)],
-            stdin=subprocess.DEVNULL,
-            stdout=stderr,
-            stderr=stderr,
-            env={**os.environ},
+@contextmanager
+def serving(*arguments: str, **env: str) -> Iterator[Server]:
+    """A server on a free port. What it prints after its URL is in `said`."""
+    transport = [] if "--transport" in arguments else ["--transport", "http"]
+    with tempfile.TemporaryDirectory(prefix="pdbox-test-", ignore_cleanup_errors=True) as runtime:
+        server = Server(
+            subprocess.Popen(
+                [str(PDBOX), "serve", "--port", "0", "--json", *transport, *arguments],
+                env={**os.environ, "XDG_RUNTIME_DIR": runtime, "TMPDIR": runtime, **env},
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
         )
-    try:
-        with anyio.fail_after(PATIENCE_S):
-            url = await _url(process, log)
-        yield Server(process, url.rpartition("/")[0], log)
-    finally:
-        if process.returncode is None:
-            process.kill()
-        with anyio.CancelScope(shield=True):
-            await process.wait()
+        try:
+            yield server
+        finally:
+            server.close()
 
 
-def _transport(arguments: tuple[str, ...]) -> list[str]:
-    return [*arguments] if "--transport" in arguments else ["--transport", "http", *arguments]
+def initialize(era: str = "2025-11-25") -> dict[str, Any]:
+    """The first message of the older era."""
+    client = {"name": "t", "version": "1"}
+    params = {"protocolVersion": era, "capabilities": {}, "clientInfo": client}
+    return {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
 
 
-async def _url(process: anyio.abc.Process, log: Path) -> str:
-    while True:
-        text = await anyio.Path(log).read_text()
-        for line in text.splitlines():
-            if line.startswith("{"):
-                return json.loads(line)["url"]
-        assert process.returncode is None, text
-        await anyio.sleep(0.02)
+STREAMABLE = {"Accept": "application/json, text/event-stream"}
