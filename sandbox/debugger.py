@@ -254,15 +254,6 @@ class Debugger:
         """End the program."""
         return checked(Stop, (await self._request("debug.kill"))[0])
 
-    async def breakpoints(self) -> list[Breakpoint]:
-        """The breakpoints, whether or not a program runs."""
-        answer, _ = await self._request("debug.breakpoints")
-        return checked(_Breakpoints, answer).breakpoints
-
     async def state(self) -> DebuggerState:
         """What the program does now, at once."""
         return checked(DebuggerState, (await self._request("debug.state"))[0])
-
-
-class _Breakpoints(_Data):
-    breakpoints: Annotated[list[Breakpoint], Field(max_length=1024)]

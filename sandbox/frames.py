@@ -22,6 +22,7 @@ from sandbox.errors import ProtocolViolation
 MAX_HEADER = 4 << 20
 MAX_PAYLOAD = 8 << 20
 _LENGTHS = struct.Struct(">II")
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -34,7 +35,7 @@ def pack(header: Header, payload: bytes = b"") -> bytes:
     Raises:
         ValueError: larger than a frame may be.
     """
-    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    text = _ENCODER.encode(header).encode()
     if len(text) > MAX_HEADER or len(payload) > MAX_PAYLOAD:
         raise ValueError(f"frame of {len(text)} + {len(payload)} bytes is too large")
     return _LENGTHS.pack(len(text), len(payload)) + text + payload
@@ -69,7 +70,7 @@ class FrameReader:
 
 def _parse(text: bytes) -> Header:
     try:
-        header = json.loads(text, parse_constant=_refuse)
+        header = _DECODER.decode(text.decode())
         # Halves of surrogate pairs are no text that could be sent on; JSON can spell them all the same.
         if _SURROGATE.search(text):
             header = _whole(header)
@@ -82,6 +83,9 @@ def _parse(text: bytes) -> Header:
 
 def _refuse(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def _whole(value: Any) -> Any:

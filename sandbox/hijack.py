@@ -16,7 +16,7 @@ import anyio.to_thread
 from anyio.abc import ByteStream
 
 from sandbox.errors import BackendUnavailable, SandboxLost
-from sandbox.socket_stream import SocketStream
+from sandbox.socket_stream import Immediate, SocketStream
 
 log = logging.getLogger("pdbox.guest")
 
@@ -123,7 +123,7 @@ async def _response(raw: ByteStream) -> tuple[int, bytes]:
     return int(words[1]), rest
 
 
-class GuestStream(ByteStream):
+class GuestStream(ByteStream, Immediate):
     """Standard input and output of a process in a container. What it says on standard error goes to the log."""
 
     def __init__(self, raw: ByteStream, received: bytes = b"") -> None:
@@ -151,6 +151,9 @@ class GuestStream(ByteStream):
     async def send(self, item: bytes) -> None:
         """Write to standard input."""
         await self._raw.send(item)
+
+    def send_nowait(self, item: bytes) -> bool:
+        return isinstance(self._raw, Immediate) and self._raw.send_nowait(item)
 
     async def send_eof(self) -> None:
         """End standard input."""

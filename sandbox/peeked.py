@@ -8,8 +8,10 @@ from typing import Any, cast
 import anyio
 from anyio.abc import ByteStream
 
+from sandbox.socket_stream import Immediate
 
-class PeekedStream(ByteStream):
+
+class PeekedStream(ByteStream, Immediate):
     """Another stream, with what was read ahead of it put back in front."""
 
     def __init__(self, stream: ByteStream) -> None:
@@ -34,6 +36,9 @@ class PeekedStream(ByteStream):
     async def send(self, item: bytes) -> None:
         """Write it all."""
         await self._stream.send(item)
+
+    def send_nowait(self, item: bytes) -> bool:
+        return isinstance(self._stream, Immediate) and self._stream.send_nowait(item)
 
     async def send_eof(self) -> None:
         """End what is sent."""

@@ -7,6 +7,7 @@ round trip to the guest costs the server.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,7 +18,15 @@ HIGH = 1 << 20
 """Bytes that are kept unread before the other side has to wait."""
 
 
-class SocketStream(ByteStream):
+class Immediate(ABC):
+    """A stream that can be written to without waiting."""
+
+    @abstractmethod
+    def send_nowait(self, item: bytes) -> bool:
+        """Write it; False when that would need waiting, or the other side is gone: then nothing was written."""
+
+
+class SocketStream(ByteStream, Immediate):
     """A connection; at most one task receives and one sends at a time."""
 
     def __init__(self, protocol: _Protocol) -> None:
@@ -56,6 +65,12 @@ class SocketStream(ByteStream):
             await self._protocol.room()
         if self._protocol.lost:
             raise anyio.BrokenResourceError
+
+    def send_nowait(self, item: bytes) -> bool:
+        if self._closed or self._protocol.full or self._protocol.lost:
+            return False
+        self._protocol.write(item)
+        return True
 
     async def send_eof(self) -> None:
         """End what we write."""

@@ -7,11 +7,11 @@ import posixpath
 import re
 from collections.abc import Callable
 from pathlib import PurePosixPath
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sandbox.debugger import Breakpoint, Number, Request, Short, checked
+from sandbox.debugger import Breakpoint, Frame, Number, Request, Short, checked
 from sandbox.errors import InvalidArgument, NotFound, PathRefused, ReadOnlyFile
 from sandbox.rules import Rules, takes
 
@@ -71,6 +71,13 @@ class FileText(_Data):
     final_newline: bool
     read_only: bool
     digest: str
+
+
+class Marks(_Data):
+    """What the debugger has to do with a file: the breakpoints in it, and where the program has stopped, if it has."""
+
+    breakpoints: Annotated[list[Breakpoint], Field(max_length=1024)] = []
+    frame: Frame | None = None
 
 
 class Rewritten(_Data):
@@ -169,9 +176,12 @@ class Workspace:
             NotFound: no such file.
             InvalidArgument: a folder, a binary file, or larger than 8 MiB.
         """
-        inside = self.path(path)
-        data, digest = await self._read_bytes(inside)
-        return _decoded(inside, data, digest, self.is_read_only(inside))
+        return (await self._read(self.path(path)))[0]
+
+    async def read_marked(self, path: str) -> tuple[FileText, Marks]:
+        """The text of `path` as `read` gives it, and what the debugger has to do with it, in one request."""
+        file, header = await self._read(self.path(path), marks=True)
+        return file, checked(Marks, header)
 
     async def search(
         self,
@@ -252,14 +262,15 @@ class Workspace:
             text=payload.decode("utf-8", "surrogateescape"), files=answer.files, omitted_bytes=answer.omitted
         )
 
-    async def _read_bytes(self, inside: str) -> tuple[bytes, str]:
-        header, data = await self._request("files.read", {"path": inside, "max_bytes": MAX_FILE - 1})
+    async def _read(self, inside: str, *, marks: bool = False) -> tuple[FileText, dict[str, Any]]:
+        args = {"path": inside, "max_bytes": MAX_FILE - 1, "marks": marks}
+        header, data = await self._request("files.read", args)
         info = checked(_FileInfo, header)
         if info.truncated:
             raise InvalidArgument(
                 f"{inside} has {info.size} bytes; files up to {MAX_FILE >> 20} MiB can be shown."
             )
-        return data, info.digest
+        return _decoded(inside, data, info.digest, self.is_read_only(inside)), header
 
     def _split_glob(self, path: str) -> tuple[str, str | None]:
         if not any(sign in path for sign in "*?["):

@@ -48,11 +48,9 @@ async def view(
     ] = None,
 ) -> ViewAnswer:
     """Show a file with line numbers: `B` marks breakpoints, `>` the line where the program has stopped."""
-    file = await session.workspace.read(path)
+    file, marks = await session.workspace.read_marked(path)
     first, last = _range(file.path, len(file.lines), start, end)
-    state = await session.debugger.state()
-    here = state.frame if state.state == "stopped" else None
-    points = [point for point in await session.debugger.breakpoints() if point.path == file.path]
+    here = marks.frame
     return ViewAnswer(
         path=file.path,
         start=first,
@@ -61,7 +59,7 @@ async def view(
         lines=file.lines[first - 1 : last],
         breakpoints=[
             Mark(id=point.id, line=point.line, condition=point.condition)
-            for point in points
+            for point in marks.breakpoints
             if first <= point.line <= last
         ],
         current=here.line if here is not None and here.path == file.path else None,

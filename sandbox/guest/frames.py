@@ -16,6 +16,8 @@ MAX_HEADER = 4 << 20
 MAX_PAYLOAD = 8 << 20
 _LENGTHS = struct.Struct(">II")
 _CHUNK = 1 << 16
+# ensure_ascii: a lone surrogate of the program must not break the frame.
+_ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
 class BrokenFrame(ValueError):
@@ -27,8 +29,7 @@ def pack(header: dict, payload: bytes = b"") -> bytes:
 
     Raises ValueError when it is larger than a frame may be, TypeError when `header` is not JSON data.
     """
-    # ensure_ascii: a lone surrogate of the program must not break the frame.
-    text = json.dumps(header, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode("ascii")
+    text = _ENCODER.encode(header).encode("ascii")
     if len(text) > MAX_HEADER or len(payload) > MAX_PAYLOAD:
         raise ValueError("frame of %d + %d bytes is too large" % (len(text), len(payload)))
     return _LENGTHS.pack(len(text), len(payload)) + text + payload

@@ -24,8 +24,10 @@ class Report:
         self._shown = None
         self._why = None
         self._memory = values.Memory()
-        self._loaded = {}  # file -> stamp when it was first seen
-        self._stale = []
+        self._loaded = {}  # file of the repository -> stamp when it was first seen; None for other files
+        self._modules = 0
+        self._stale = set()
+        self._paths = {}  # co_filename -> path as it is told
 
     def begin(self, debugger, frame):
         """A new stop has come."""
@@ -54,6 +56,7 @@ class Report:
 
     def state(self, debugger):
         """Everything about the current stop."""
+        self._look_at(list(self._loaded))
         answer = self._place(debugger)
         answer.update(self._news(debugger, peek=True))
         return answer
@@ -78,8 +81,12 @@ class Report:
         return None
 
     def _frame(self, frame, line):
+        name = frame.f_code.co_filename
+        path = self._paths.get(name)
+        if path is None:
+            path = self._paths[name] = self._session.relative(_file(frame))
         return {
-            "path": self._session.relative(_file(frame)),
+            "path": path,
             "line": line or 0,
             "function": frame.f_code.co_name,
         }
@@ -110,21 +117,35 @@ class Report:
             "exception": exception(raised) if raised is not None else None,
             "return_value": values.show(returned[0]) if returned is not None else None,
             "test": self._session.test,
-            "stale": self._stale_files(),
+            "stale": self._stale_files(frame),
         }
 
-    def _stale_files(self):
-        """Files of the repository that are not on disk as they were when the program loaded them."""
-        session = self._session
+    def _stale_files(self, frame):
+        """Files of the repository that are not on disk as they were when the program loaded them.
+
+        At a stop, of those that were no news before only the one that is shown is looked at: there may be hundreds.
+        """
+        self._see_modules()
+        shown = {frame.f_code.co_filename} if frame is not None else set()
+        self._look_at(self._stale | shown)
+        return sorted(self._session.relative(path) for path in self._stale)
+
+    def _see_modules(self):
+        if len(sys.modules) == self._modules:
+            return
         for module in list(sys.modules.values()):
             path = getattr(module, "__file__", None) if type(module) is type(os) else None
             if isinstance(path, str) and path not in self._loaded:
-                self._loaded[path] = _stamp(path) if session.project.has(path) else None
-        found = []
-        for path, stamp in self._loaded.items():
+                self._loaded[path] = _stamp(path) if self._session.project.has(path) else None
+        self._modules = len(sys.modules)
+
+    def _look_at(self, paths):
+        for path in paths:
+            stamp = self._loaded.get(path)
             if stamp is not None and _stamp(path) != stamp:
-                found.append(session.relative(path))
-        return sorted(found)
+                self._stale.add(path)
+            else:
+                self._stale.discard(path)
 
 
 def _stamp(path):

@@ -53,9 +53,10 @@ def stat_file(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
 
 
 def read_file(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
-    """{path, max_bytes} -> {"size", "mode", "digest", "truncated"} + the first `max_bytes` bytes.
+    """{path, max_bytes, marks} -> {"size", "mode", "digest", "truncated"} + the first `max_bytes` bytes.
 
-    `digest` is what `files.write` takes as `expect_digest`; empty when truncated. Raises GuestError (not_found, invalid, path).
+    `digest` is what `files.write` takes as `expect_digest`; empty when truncated. With `marks`: true also "breakpoints", those in the
+    file, and "frame", where the program has stopped. Raises GuestError (not_found, invalid, path).
     """
     path = path_of(args)
     limit = min(int(args.get("max_bytes") or MAX_READ), MAX_READ)
@@ -71,7 +72,15 @@ def read_file(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
         "digest": "" if truncated else digest_of(data),
         "truncated": truncated,
     }
+    if args.get("marks"):
+        header.update(_marks(call.state, path))
     return header, data
+
+
+def _marks(state, path: str) -> dict:
+    state.breakpoints.file_changed(path)  # other programs may have edited it
+    points = [point for point in state.breakpoints.table() if point["path"] == path]
+    return {"breakpoints": points, "frame": state.program.status()["frame"]}
 
 
 def _read_up_to(file, limit: int) -> bytes:

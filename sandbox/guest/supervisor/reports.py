@@ -75,7 +75,10 @@ class Reports:
                     self._table_changed = self._table_changed or changed
                 self._notice(header.get("notices") or [])
                 handler(header)
-                self._changed.notify_all()
+                if (
+                    header["event"] != "resumed"
+                ):  # nobody waits for that: waking them would cost each step its time
+                    self._changed.notify_all()
 
     def on_exit(self, debuggee: Debuggee) -> None:
         """It has ended, and all that it reported has come."""

@@ -38,13 +38,13 @@ class Call:
         self.op = op
         self.cancelled = threading.Event()
         self._connection = connection
-        self._number = number
+        self.number = number
         self._lock = threading.Lock()
         self._callbacks: list = []
 
     def progress(self, data: dict) -> None:
         """Tell the host how far it is. Nobody listening is no error."""
-        self._connection.send({"id": self._number, "progress": data})
+        self._connection.send({"id": self.number, "progress": data})
 
     def on_cancel(self, callback) -> None:
         """Have `callback()` called in another thread when the request is cancelled; at once if it already was."""
@@ -108,19 +108,45 @@ class Connection:
         self._calls: dict = {}
 
     def serve(self) -> None:
-        """Greet, then serve until the stream ends."""
+        """Greet, then serve. Returns soon: the stream is read to its end by whichever thread has its turn."""
         self.send(self.server.hello())
+        self._lead()
+
+    def _lead(self) -> None:
+        # Whoever reads a request serves it, and another thread reads on: one switch of threads less for each request.
+        request = None
+        try:
+            request = self._next_request()
+        finally:
+            if request is None:
+                self._abandon()
+                self.server.disconnected(self)
+        if request is not None:
+            self._run(*request)
+
+    def _next_request(self) -> tuple | None:
+        """The next request, with another thread reading on behind it; None when the stream has ended."""
         try:
             while True:
                 frame = self._stream.receive()
                 if frame is None:
-                    break
-                self._take(*frame)
+                    return None
+                request = self._take(*frame)
+                if request is not None and self._hand_over(request[0]):
+                    return request
         except (BrokenFrame, OSError) as exc:
             if isinstance(exc, BrokenFrame):
                 print("connection closed: %s" % exc, file=sys.stderr)
-        finally:
-            self._abandon()
+            return None
+
+    def _hand_over(self, call: Call) -> bool:
+        """Whether another thread reads on. Without one the request is refused, so that what comes behind it is read."""
+        try:
+            self.server.workers.submit(self._lead)
+        except RuntimeError:
+            self._refuse_for_threads(call)
+            return False
+        return True
 
     def send(self, header: dict, payload: bytes = b"") -> None:
         """Send a frame. The host may be gone: then it goes nowhere.
@@ -132,7 +158,8 @@ class Connection:
         except OSError:
             pass  # `serve` sees the end of the stream by itself
 
-    def _take(self, header: dict, payload: bytes) -> None:
+    def _take(self, header: dict, payload: bytes) -> tuple | None:
+        """The request of a frame as (call, args, payload), unless it is answered already."""
         number, op, args = header.get("id"), header.get("op"), header.get("args", {})
         if not isinstance(op, str) or not isinstance(args, dict) or not isinstance(number, int):
             error = GuestError(
@@ -143,9 +170,10 @@ class Connection:
             self._cancel(args.get("id"))
             self.send({"id": number, "ok": {}})
         else:
-            self._start(number, op, args, payload)
+            return self._begin(number, op, args, payload)
+        return None
 
-    def _start(self, number: int, op: str, args: dict, payload: bytes) -> None:
+    def _begin(self, number: int, op: str, args: dict, payload: bytes) -> tuple | None:
         call = Call(self.server.state, self, number, op)
         with self._lock:
             busy = number in self._calls or len(self._calls) >= MAX_IN_FLIGHT
@@ -154,42 +182,40 @@ class Connection:
         if busy:
             error = GuestError("conflict", "Request %d is under way, or %d are." % (number, MAX_IN_FLIGHT))
             self.send({"id": number, "error": error.as_dict()})
-            return
+            return None
         self.server.begin(op)
-        try:
-            self.server.workers.submit(lambda: self._run(call, number, args, payload))
-        except RuntimeError:
-            self._refuse_for_threads(number, op)
+        return call, args, payload
 
-    def _refuse_for_threads(self, number: int, op: str) -> None:
-        with self._lock:
-            del self._calls[number]
-        self.server.finish(op)
-        if op == "ping":
-            self.send({"id": number, "ok": {}})  # it is alive, which is all that is asked
+    def _refuse_for_threads(self, call: Call) -> None:
+        self._forget(call)
+        if call.op == "ping":
+            self.send({"id": call.number, "ok": {}})  # it is alive, which is all that is asked
             return
         error = GuestError(
             "conflict",
             "The sandbox has no room for one more thread: programs in it use up all processes.",
             "Try again when less runs in it.",
         )
-        self.send({"id": number, "error": error.as_dict()})
+        self.send({"id": call.number, "error": error.as_dict()})
 
-    def _run(self, call: Call, number: int, args: dict, payload: bytes) -> None:
+    def _run(self, call: Call, args: dict, payload: bytes) -> None:
         header, data = self.server.answer(call, args, payload)
-        header["id"] = number
-        with self._lock:
-            del self._calls[number]
-        self.server.finish(call.op)  # before the answer: whoever has it may count on it
+        header["id"] = call.number
+        self._forget(call)  # before the answer: whoever has it may count on it
         try:
             self.send(header, data)
         except (
             ValueError,
             TypeError,
         ) as exc:  # too large, or no JSON: a bug of ours, and no reason to leave the host waiting
-            self.send({"id": number, "error": GuestError("internal", repr(exc)[:1000]).as_dict()})
+            self.send({"id": call.number, "error": GuestError("internal", repr(exc)[:1000]).as_dict()})
         if call.op == "shutdown":
             self.server.stop("shutdown")
+
+    def _forget(self, call: Call) -> None:
+        with self._lock:
+            del self._calls[call.number]
+        self.server.finish(call.op)
 
     def _cancel(self, number) -> None:
         with self._lock:
@@ -240,7 +266,7 @@ class Server:
         connection = Connection(self, stream)
         with self._changed:
             self._connections.add(connection)
-        threading.Thread(target=self._serve, args=(connection,), name="connection", daemon=True).start()
+        threading.Thread(target=connection.serve, name="connection", daemon=True).start()
 
     def hello(self) -> dict:
         """What a new connection is greeted with."""
@@ -320,14 +346,12 @@ class Server:
             sock, _ = listener.accept()
             self.connect(FrameSocket(sock))
 
-    def _serve(self, connection: Connection) -> None:
-        try:
-            connection.serve()
-        finally:
-            with self._changed:
-                self._connections.discard(connection)
-                self._left = time.monotonic()
-                self._changed.notify_all()
+    def disconnected(self, connection: Connection) -> None:
+        """A connection has ended."""
+        with self._changed:
+            self._connections.discard(connection)
+            self._left = time.monotonic()
+            self._changed.notify_all()
 
     def _find(self, op: str):
         # Loaded when first asked for: most of the supervisor's start would be imports that a session may never use.
