@@ -31,12 +31,6 @@ async def noop_client() -> AsyncIterator[Client]:
         yield client
 
 
-async def noop_call(runs: int) -> Timing:
-    """A no-op tool call over stdio."""
-    async with noop_client() as client:
-        return await repeat(lambda: client.call_tool("noop", {"command": "p x"}), runs, 20)
-
-
 async def server_start(command: list[str], runs: int, tool_list: bool = True) -> Timing:
     """From spawning a server to its answer to the first request."""
 

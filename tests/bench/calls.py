@@ -1,0 +1,76 @@
+"""Latency of single calls, beside a no-op tool of the same SDK, and of an interrupt."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.bench import references
+from tests.bench.measure import Call, Row, excess, in_turns, since, timing
+from tests.bench.programs import stopped
+from tests.e2e.client import Session
+
+NOOP = "no-op tool of the same SDK, stdio"
+LIMITS = {
+    "pdb `p x`": 1.5,
+    "pdb `n`": 1.5,
+    "view, 60 lines": 3.0,
+    "grep in one file": 3.0,
+    "listdir": 3.0,
+    "rewrite one line": 3.0,
+}
+"""Milliseconds over the no-op."""
+EACH = 10
+"""Calls of one kind in a row, before the next kind has its turn."""
+INTERRUPT_MS = 100
+INTERRUPTS = 20
+
+
+async def calls(repo: Path, runs: int) -> list[Row]:
+    """Each call `runs` times, all of them in turns."""
+    async with references.noop_client() as floor, stopped(repo) as session:
+        await session.call("rewrite", path="note.txt", new_code="0\n")
+        turns: dict[str, Call] = {NOOP: lambda: floor.call_tool("noop", {"command": "p x"}), **_ours(session)}
+        times = await in_turns(turns, max(1, runs // EACH), EACH)
+        rows = [_row(what, times) for what in times]
+        for what, program in (("a loop", "endless"), ("a sleeping call", "sleeping")):
+            rows.append(await _interrupts(session, what, f"python {program}.py"))
+    return rows
+
+
+def _ours(session: Session) -> Mapping[str, Call]:
+    edits = iter(range(1 << 30))
+    of: list[Call] = [
+        lambda: session.call("pdb", command="p x"),
+        lambda: session.call("pdb", command="n"),
+        lambda: session.call("view", path="package/module_0.py", start=1, end=60),
+        lambda: session.call("grep", pattern="value ==", path="test_half.py"),
+        lambda: session.call("listdir"),
+        lambda: session.call("rewrite", path="note.txt", new_code=f"{next(edits)}\n"),
+    ]
+    return dict(zip(LIMITS, of, strict=True))
+
+
+def _row(what: str, times: dict[str, list[list[float]]]) -> Row:
+    taken = timing([time for each in times[what] for time in each])
+    if what == NOOP:
+        return Row(what, taken)
+    extra, limit = excess(times[what], times[NOOP]), LIMITS[what]
+    return Row(what, taken, f"no-op + {extra:.2f} ms", f"no-op + {limit:g} ms", extra <= limit)
+
+
+async def _interrupts(session: Session, what: str, program: str) -> Row:
+    """From the call of `wait` that interrupts to the answer that says where the program is."""
+    times: list[float] = []
+    await session.call("pdb", command="restart", entrypoint=program)
+    for _ in range(INTERRUPTS):
+        running = await session.call("pdb", command="c", timeout_s=0.1)
+        assert running["state"] == "running", running
+        begin = time.perf_counter()
+        stop = await session.call("wait", interrupt=True)
+        times.append(since(begin))
+        assert stop["state"] == "stopped", stop
+    taken = timing(times)
+    limit = f"{INTERRUPT_MS} ms"
+    return Row(f"interrupt of {what}, to the answer", taken, "", limit, taken.median <= INTERRUPT_MS)

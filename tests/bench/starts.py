@@ -1,0 +1,79 @@
+"""Opening a session, starting the server, and whole tasks from there."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from tests.bench import references
+from tests.bench.measure import Row, Timing, since, timing
+from tests.bench.programs import default_image
+from tests.e2e.client import PDBOX, pdbox
+
+TASK_MS = 1500
+FLOOD_MS = 1000
+
+
+async def floors(repo: Path) -> list[Row]:
+    """What a command costs without pdbox."""
+    image = await default_image(repo)
+    return [
+        Row("`docker exec` of one command", await references.docker_exec(image, 20)),
+        Row("stock pdb on a local pipe, `p x`", await references.stock_pdb(repo / "loop.py", 300)),
+    ]
+
+
+async def starts(repo: Path) -> list[Row]:
+    """Opening a session, and the server itself."""
+    bare = await references.bare_start(await default_image(repo), 8)
+    cold: list[float] = []
+    async with pdbox("--root", str(repo), "--backend", "docker") as session:
+        for _ in range(8):
+            begin = time.perf_counter()
+            opened = await session.call("start_session", repo=str(repo))
+            cold.append(since(begin))
+            await session.call("close_session", session_id=opened["session_id"])
+    opening, limit = timing(cold[1:]), 1.3 * bare.median + 150
+    sdk = await references.server_start([sys.executable, str(references.NOOP)], 6)
+    ours = await references.server_start([str(PDBOX), "serve", "--repo", str(repo)], 6)
+    what = "start_session, 1 MB repository, image present"
+    beside = f"{ours.median / sdk.median:.2f} ×"
+    return [
+        Row("create and start of a bare container", bare),
+        Row(what, opening, "", f"{limit:.0f} ms", opening.median <= limit),
+        Row("start of a bare SDK server", sdk),
+        Row("start of `pdbox serve`", ours, beside, "1.1 ×", ours.median <= 1.1 * sdk.median),
+    ]
+
+
+async def tasks(repo: Path) -> list[Row]:
+    """Whole tasks, from spawning the server."""
+    spawn = timing([await _to_the_locals(repo) for _ in range(4)])
+    flood = await _flood(repo)
+    what = "client spawn to the locals of the failing test, 3 calls"
+    return [
+        Row(what, spawn, "", f"{TASK_MS} ms", spawn.median <= TASK_MS),
+        Row("20 MB of program output", flood, "", f"{FLOOD_MS} ms", flood.median < FLOOD_MS),
+    ]
+
+
+async def _to_the_locals(repo: Path) -> float:
+    begin = time.perf_counter()
+    async with pdbox("--repo", str(repo), "--backend", "docker") as session:
+        await session.call("start_session")
+        await session.call("pdb", command="c", entrypoint="pytest -q test_half.py::test_half")
+        stop = await session.call("pdb", command="p locals()")
+        taken = since(begin)
+        assert "'value': 1" in stop["reply"], stop
+    return taken
+
+
+async def _flood(repo: Path) -> Timing:
+    async with pdbox("--repo", str(repo), "--backend", "docker") as session:
+        await session.call("start_session")
+        begin = time.perf_counter()
+        stop = await session.call("pdb", command="c", entrypoint="python flood.py")
+        taken = since(begin)
+        assert stop["state"] == "exited", stop
+    return timing([taken])

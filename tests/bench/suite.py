@@ -1,0 +1,116 @@
+"""How much slower a real test suite gets under the debugger, beside stock pdb and debugpy."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.measure import Row
+from tests.bench.slowdown import limit
+from tests.bench.ways import DEBUGPY, DRIVER, INSTALL, WHEELS, Place, Ways, debugpy_wheel
+from tests.e2e.cases import Case, find_cases, wheels
+from tests.e2e.client import pdbox
+
+CLOCK = """\
+import os
+import time
+
+marks = [time.process_time()]
+finished = 0
+
+
+def mark():
+    marks.append(time.process_time())
+
+
+def pytest_generate_tests(metafunc):
+    # Every test that often, for suites that are too short to be timed.
+    often = int(os.environ["OFTEN"])
+    if often > 1:
+        metafunc.fixturenames.append("often")
+        metafunc.parametrize("often", range(often))
+
+
+def pytest_collection_finish(session):
+    global each
+    each = max(1, len(session.items) // 40)
+    mark()
+
+
+def pytest_runtest_logfinish():
+    global finished
+    finished += 1
+    if finished % each == 0:
+        mark()
+
+
+def pytest_terminal_summary(terminalreporter):
+    mark()
+    took = (f"{later - earlier:.6f}" for earlier, later in zip(marks, marks[1:]))
+    terminalreporter.write_line("CPU " + " ".join(took))
+"""
+"""A plugin that tells what the collection took, and each fortieth of the tests."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A part of a case's tests: those that pass with every Python and pytest of our images."""
+
+    case: str
+    tests: str
+    elsewhere: tuple[str, str]
+    """File and line of a function that no test calls."""
+    requirements: tuple[str, ...] = ()
+    often: int = 1
+
+
+SUITES = (
+    Suite(
+        "swebench/pallets__flask-4992",
+        "tests/test_basic.py tests/test_blueprints.py tests/test_templating.py tests/test_testing.py"
+        " --deselect tests/test_basic.py::test_max_cookie_size",
+        ("src/flask/cli.py", "import code"),
+        # As the case has them, but for a MarkupSafe that has wheels for new Pythons, too.
+        ("Werkzeug==2.2.3", "Jinja2==3.1.2", "itsdangerous==2.1.2", "click==8.1.3", "MarkupSafe==3.0.2"),
+    ),
+    Suite(
+        "own/shop",
+        "tests/test_order.py --deselect tests/test_order.py::test_lines_of_one_product_are_merged"
+        " --deselect tests/test_order.py::test_discount_counts_all_pieces_of_a_product",
+        ("tests/test_order.py", "assert merged(["),
+        often=500,
+    ),
+)
+"""The first whose case is here is taken."""
+
+
+async def suites(folder: Path, pythons: list[str]) -> list[Row]:
+    """For each Python: the suite with a breakpoint elsewhere."""
+    cases = {case.id: case for case in find_cases()}
+    suite = next(suite for suite in SUITES if suite.case in cases)
+    case = cases[suite.case]
+    repo = _laid(case, folder)
+    return [await _of_one(suite, case, repo, python) for python in pythons]
+
+
+def _laid(case: Case, folder: Path) -> Path:
+    folder.mkdir()
+    repo = case.lay(folder)
+    (repo / "clock.py").write_text(CLOCK)
+    shutil.copy(DRIVER, repo)
+    return repo
+
+
+async def _of_one(suite: Suite, case: Case, repo: Path, python: str) -> Row:
+    debugpy = debugpy_wheel(python)
+    requirements = [*suite.requirements, *([DEBUGPY] if debugpy else [])]
+    mount = ["--mount", f"{wheels(requirements, python, WHEELS)}:/wheels"] if requirements else []
+    setup = [f"{INSTALL} /wheels {' '.join(requirements)}"] if requirements else []
+    env = {**case.data["env"], "OFTEN": str(suite.often)}
+    program = f"-m pytest -p clock -q -W ignore -o filterwarnings= {suite.tests}"
+    async with pdbox("--repo", str(repo), "--backend", "docker", *mount) as session:
+        opened = await session.call("start_session", python=python, env=env, setup=setup)
+        ways = Ways(session, opened["session_id"], debugpy is not None)
+        what = f"Python {python}, tests of {suite.case}, breakpoint elsewhere"
+        return await ways.row(what, program, Place.of(repo, *suite.elsewhere), limit(python))

@@ -1,0 +1,123 @@
+"""The same program without a debugger, under ours, under stock pdb and under debugpy, in one sandbox, by its own CPU time.
+
+It tells the CPU time of its parts. The least of each part over the runs, added up, is what is compared: neighbours on
+the machine can only add to it, by ten percent and more in any whole run.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.measure import Row, timing
+from tests.e2e.cases import PROJECT, wheels
+from tests.e2e.client import Session
+
+DEBUGPY = "debugpy==1.8.22"
+DRIVER = Path(__file__).with_name("dap.py")
+INSTALL = "python -m pip install -q --no-index --find-links"
+WHEELS = PROJECT / ".pytest_cache" / "d" / "wheels"
+"""Where the tests keep theirs."""
+ROUNDS = 6
+"""Runs without a debugger and under ours, in turns."""
+SLOW_ROUNDS = 2
+"""Runs of the others, which are slow and only compared with."""
+PATIENCE_S = 600
+
+
+@dataclass(frozen=True)
+class Place:
+    """A breakpoint."""
+
+    path: str
+    line: int
+    condition: str = ""
+
+    @classmethod
+    def of(cls, folder: Path, path: str, text: str, condition: str = "") -> Place:
+        """The breakpoint at the line that starts with `text`."""
+        lines = [line.strip() for line in (folder / path).read_text("utf-8").splitlines()]
+        (number,) = [number for number, line in enumerate(lines, 1) if line.startswith(text)]
+        return cls(path, number, condition)
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}" + (f", {self.condition}" if self.condition else "")
+
+
+def debugpy_wheel(python: str) -> Path | None:
+    """A folder with debugpy's wheel for this Python, fetched once; None if it can't be had."""
+    try:
+        return wheels([DEBUGPY], python, WHEELS)
+    except subprocess.CalledProcessError:
+        return None
+
+
+class Ways:
+    """Runs programs in one session. Each prints `CPU` and the seconds of its parts, begin to end, and exits well."""
+
+    def __init__(self, session: Session, handle: str, debugpy: bool) -> None:
+        self._session = session
+        self._handle = handle
+        self._others = ["stock pdb", *(["debugpy"] if debugpy else [])]
+
+    async def row(self, what: str, program: str, place: Place, limit: float | None) -> Row:
+        """One line of the table; `program` are the arguments of `python`, as a shell takes them."""
+        times: dict[str, list[list[float]]] = {name: [] for name in ("bare", "ours", *self._others)}
+        for number in range(ROUNDS):
+            for name in times if number < SLOW_ROUNDS else ("bare", "ours"):
+                times[name].append(await self._cpu_ms(name, program, place))
+        return _row(what, times, limit)
+
+    async def _cpu_ms(self, name: str, program: str, place: Place) -> list[float]:
+        if name == "ours":
+            output = await self._ours(program, place)
+        else:
+            output = await self._shell(_command(name, program, place))
+        found = re.search(r"^CPU ([\d. ]+)", output, re.MULTILINE)
+        assert found, f"{name}: {output}"
+        return [float(part) * 1000 for part in found[1].split()]
+
+    async def _ours(self, program: str, place: Place) -> str:
+        stop = await self._session.call(
+            "pdb",
+            command=f"b {place}\nc",
+            entrypoint=f"python {program}",
+            timeout_s=PATIENCE_S,
+            session_id=self._handle,
+        )
+        assert stop["state"] == "exited" and stop["exit_code"] == 0, stop
+        number = stop["breakpoints"][-1]["id"]
+        await self._session.call("pdb", command=f"cl {number}\nq", session_id=self._handle)
+        return stop["output"]
+
+    async def _shell(self, command: str) -> str:
+        answer = await self._session.call(
+            "bash", command=command, timeout_s=PATIENCE_S, session_id=self._handle
+        )
+        assert answer["exit_code"] == 0, (command, answer)
+        return answer["output"]
+
+
+def _command(name: str, program: str, place: Place) -> str:
+    if name == "stock pdb":
+        return f"python -m pdb -c {shlex.quote(f'b {place}')} -c c -c q {program} </dev/null"
+    if name == "debugpy":
+        return f"python dap.py {place.path} {place.line} {shlex.quote(place.condition)} {program}"
+    return f"python {program}"
+
+
+def _row(what: str, times: dict[str, list[list[float]]], limit: float | None) -> Row:
+    least = {name: sum(map(min, zip(*runs, strict=True))) for name, runs in times.items()}
+    bare = least.pop("bare")
+    ours = least.pop("ours")
+    others = [f"{name} {taken / bare:.2f} ×" for name, taken in least.items()]
+    if "debugpy" not in least:
+        others.append("debugpy not to be had")
+    beside = "; ".join([f"least: {ours / bare:.2f} × of {bare:.2f} ms without", *others])
+    taken = timing([sum(run) for run in times["ours"]])
+    if limit is None:
+        return Row(what, taken, beside)
+    return Row(what, taken, beside, f"{limit:g} ×", ours <= limit * bare)
