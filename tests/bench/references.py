@@ -17,7 +17,7 @@ import docker
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from tests.bench.measure import Timing, repeat, timing
+from tests.bench.measure import Timing, repeat, since
 
 NOOP = Path(__file__).with_name("noop_server.py")
 
@@ -31,22 +31,13 @@ async def noop_client() -> AsyncIterator[Client]:
         yield client
 
 
-async def server_start(command: list[str], runs: int, tool_list: bool = True) -> Timing:
+async def server_start(command: list[str]) -> float:
     """From spawning a server to its answer to the first request."""
-
-    async def once() -> None:
-        async with Client(
-            stdio_client(StdioServerParameters(command=command[0], args=command[1:]))
-        ) as client:
-            started.append((time.perf_counter() - begin) * 1000)
-            if tool_list:
-                await client.list_tools()
-
-    started: list[float] = []
-    for _ in range(runs):
-        begin = time.perf_counter()
-        await once()
-    return timing(started)
+    begin = time.perf_counter()
+    async with Client(stdio_client(StdioServerParameters(command=command[0], args=command[1:]))) as client:
+        started = since(begin)
+        await client.list_tools()
+    return started
 
 
 async def docker_exec(image: str, runs: int) -> Timing:
@@ -61,19 +52,16 @@ async def docker_exec(image: str, runs: int) -> Timing:
         container.remove(force=True)
 
 
-async def bare_start(image: str, runs: int) -> Timing:
+async def bare_start(engine: Any, image: str) -> float:
     """Create and start of a container that only sleeps."""
-    client: Any = docker.from_env()
-    times: list[float] = []
-    for _ in range(runs):
-        begin = time.perf_counter()
-        container = await anyio.to_thread.run_sync(
-            lambda: client.containers.create(image, ["sleep", "600"], auto_remove=True, network_mode="none")
-        )
-        await anyio.to_thread.run_sync(container.start)
-        times.append((time.perf_counter() - begin) * 1000)
-        await anyio.to_thread.run_sync(partial(container.remove, force=True))
-    return timing(times)
+    begin = time.perf_counter()
+    container = await anyio.to_thread.run_sync(
+        lambda: engine.containers.create(image, ["sleep", "600"], auto_remove=True, network_mode="none")
+    )
+    await anyio.to_thread.run_sync(container.start)
+    started = since(begin)
+    await anyio.to_thread.run_sync(partial(container.remove, force=True))
+    return started
 
 
 async def stock_pdb(program: Path, runs: int) -> Timing:

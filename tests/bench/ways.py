@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +22,7 @@ DRIVER = Path(__file__).with_name("dap.py")
 INSTALL = "python -m pip install -q --no-index --find-links"
 WHEELS = PROJECT / ".pytest_cache" / "d" / "wheels"
 """Where the tests keep theirs."""
-ROUNDS = 6
+ROUNDS = 5
 """Runs without a debugger and under ours, in turns."""
 SLOW_ROUNDS = 2
 """Runs of the others, which are slow and only compared with."""
@@ -69,6 +70,8 @@ class Ways:
         for number in range(ROUNDS):
             for name in times if number < SLOW_ROUNDS else ("bare", "ours"):
                 times[name].append(await self._cpu_ms(name, program, place))
+                sys.stderr.write(".")
+                sys.stderr.flush()
         return _row(what, times, limit)
 
     async def _cpu_ms(self, name: str, program: str, place: Place) -> list[float]:
