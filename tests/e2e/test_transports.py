@@ -58,7 +58,8 @@ async def opened(client: Session) -> dict[str, Any]:
 async def begun(client: Session) -> str:
     """A new session, whose program is in its endless loop."""
     handle = (await opened(client))["session_id"]
-    stop = await client.call("pdb", command="tb 2\nc", session_id=handle)
+    stop = await client.call("pdb", command="b 3\nc", session_id=handle)
+    await client.call("pdb", command="clear 1", session_id=handle)
     assert stop["state"] == "stopped"
     return handle
 
@@ -206,7 +207,7 @@ async def test_64_mb_of_output_leave_every_client_connected(repo: Path, backend:
             for client in clients:
                 result = await client.client.call_tool(
                     "pdb",
-                    {"command": "tb 3\nrun" if client is not clients[0] else "tb 3\nc", "session_id": handle},
+                    {"command": "tbreak 3\nrun" if client is not clients[0] else "tbreak 3\nc", "session_id": handle},
                 )
                 assert not result.is_error
                 assert len(result.model_dump_json()) < 30_000
