@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mcp_server.settings import Settings
 
 COMMANDS = {
-    "serve": "serve MCP on stdin and stdout",
+    "serve": "serve MCP on stdin and stdout, or on HTTP",
     "demo": "debug a buggy sample through a real MCP client, visibly",
     "doctor": "check what works on this machine",
     "tools": "show the tools as a model sees them, with their sizes",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import getpass
 import hashlib
+import json
 import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.provider import principal_components
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from mcp.types import Tool as ListedTool
@@ -20,6 +23,9 @@ from sandbox.errors import NotFound, SandboxLost
 from tools._budget import Answer, data_of, fit
 from tools._catalog import catalog
 from tools._tool import SESSION_ID, Call, Report, Tool
+
+if TYPE_CHECKING:
+    from mcp_server.access import Access
 
 VERSION = "0.1.0"
 
@@ -45,9 +51,16 @@ not be done, and says what to do instead.
 class PdboxServer(MCPServer[Any]):
     """The SDK's server, with our own schemas, argument checks and results in place of its own."""
 
-    def __init__(self, store: SessionStore) -> None:
+    def __init__(self, store: SessionStore, access: Access | None = None) -> None:
+        """`access`: how requests over HTTP are authenticated; None: not at all."""
         super().__init__(
-            "pdbox", title="pdbox", instructions=INSTRUCTIONS, version=VERSION, subscriptions=False
+            "pdbox",
+            title="pdbox",
+            instructions=INSTRUCTIONS,
+            version=VERSION,
+            subscriptions=False,
+            auth=access and access.settings,
+            token_verifier=access and access.verifier,
         )
         self._store = store
 
@@ -72,7 +85,7 @@ class PdboxServer(MCPServer[Any]):
         return result(tool, await self._run(tool, parsed, report), limit)
 
     async def _run(self, tool: Tool, arguments: dict[str, Any], report: Report) -> Answer:
-        owner = owner_of()
+        owner = owner_of(principal())
         handle = arguments.pop(SESSION_ID, None)
         session = await self._store.get(owner, handle, report) if tool.needs_session else None
         call = Call(OwnersSessions(self._store, owner), session, report)
@@ -84,9 +97,9 @@ class PdboxServer(MCPServer[Any]):
             raise
 
 
-def build_server(store: SessionStore) -> PdboxServer:
+def build_server(store: SessionStore, access: Access | None = None) -> PdboxServer:
     """The server for an open `store`."""
-    return PdboxServer(store)
+    return PdboxServer(store, access)
 
 
 def listed(tool: Tool) -> ListedTool:
@@ -113,10 +126,22 @@ def result(tool: Tool, answer: Answer, limit: int) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data_of(answer))
 
 
-def owner_of() -> str:
-    """Whose sessions a call may reach: a hash of the user that this server runs as."""
+def principal() -> str | None:
+    """Who calls, by the token of the request; None on stdio, and where no tokens are asked for."""
+    token = get_access_token()
+    if token is None:
+        return None
+    _, issuer, subject = principal_components(token)
+    # A subject is unique only within its issuer, and must not be taken for a client of the same name.
+    who = ("subject", subject) if subject else ("client", token.client_id)
+    return json.dumps([issuer, *who])
+
+
+def owner_of(principal: str | None = None) -> str:
+    """Whose sessions a call may reach: a hash of the user that this server runs as, and of the principal."""
     user = str(os.getuid()) if hasattr(os, "getuid") else getpass.getuser()
-    return hashlib.sha256(f"pdbox user {user}".encode()).hexdigest()[:32]
+    whole = f"pdbox user {user}" if principal is None else f"pdbox user {user} principal {principal}"
+    return hashlib.sha256(whole.encode()).hexdigest()[:32]
 
 
 HEARTBEAT_S = 0.5

@@ -154,6 +154,14 @@ class SessionStore:
             log.info("session dropped: %s", exc)
             await self.close(session)
 
+    async def probe(self) -> str:
+        """One line on the backend, if it answers.
+
+        Raises:
+            BackendUnavailable: it doesn't.
+        """
+        return await (await self._opened()).probe()
+
     async def _only(self, owner: str, report: Report) -> Session:
         if not self._default_session:
             raise InvalidArgument("Which session? session_id is missing.", "`start_session` gives one.")

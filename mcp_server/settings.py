@@ -61,6 +61,24 @@ class Settings(BaseModel):
     """Seconds that a session outlives a server that was killed."""
     max_sessions: int = Field(default=10, ge=1)
     """Sessions that may be open at once."""
+    transport: Literal["stdio", "http", "sse"] = "stdio"
+    """How clients connect: `stdio`, `http` (streamable HTTP at /mcp) or `sse` (the old one at /sse)."""
+    host: str = "127.0.0.1"
+    """Address to listen on; any but a loopback address needs --token-file or --oauth-issuer."""
+    port: int = Field(default=8717, ge=0, le=65535)
+    """Port to listen on; 0 takes a free one. The URL is printed to stderr."""
+    token_file: Path | None = None
+    """Bearer tokens, one `principal token` a line. A session can only be reached by its principal."""
+    oauth_issuer: str | None = None
+    """URL of an OAuth issuer whose tokens (signed JWTs) are accepted, too; needs --oauth-resource."""
+    oauth_resource: str | None = None
+    """URL of this server for its clients, e.g. https://pdbox.example/mcp: the audience that tokens must name."""
+    oauth_scope: list[str] = []
+    """Scope that tokens of the issuer must have; repeatable."""
+    allowed_host: list[str] = []
+    """Name by which clients may address the server besides loopback and --host; repeatable."""
+    allowed_origin: list[str] = []
+    """Web origin whose pages may be clients, e.g. https://app.example; repeatable."""
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
     """Least severity that is logged to stderr."""
 

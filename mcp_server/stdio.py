@@ -1,50 +1,72 @@
-"""Serving over stdin and stdout, with a lifecycle of our own.
-
-The SDK's `run()` dies on SIGTERM without cleaning up, and hangs on SIGINT because a thread waits on stdin. Here EOF, SIGTERM,
-SIGINT and SIGHUP each end the process within 2 s, with every sandbox removed.
-"""
+"""Serving over stdin and stdout."""
 
 from __future__ import annotations
 
-import logging
-import os
-import signal
-import sys
-from typing import NoReturn
+from contextvars import Context
+from types import TracebackType
+from typing import Any, NoReturn, Self
 
 import anyio
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
+from mcp_server.lifecycle import live
 from mcp_server.server import build_server
 from mcp_server.sessions import SessionStore
-
-log = logging.getLogger(__name__)
 
 
 async def serve(store: SessionStore) -> NoReturn:
     """Serve one client until it closes our stdin or a signal comes, then end the process."""
-    code = 0
+    server = build_server(store)
+    # `run_stdio_async` does the same without `_Watched`.
+    lowlevel = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
+
+    async def work(over: anyio.Event) -> None:
+        async with stdio_server() as (messages, answers):
+            options = lowlevel.create_initialization_options()
+            await lowlevel.run(_Watched(messages, over), answers, options)
+
     async with store:
+        await live(work, store.aclose)
+
+
+class _Watched:
+    """The client's messages, with an event for their end: the SDK then waits for calls, one of which may be stuck."""
+
+    def __init__(self, messages: Any, ended: anyio.Event) -> None:
+        self._messages = messages
+        self._ended = ended
+
+    @property
+    def last_context(self) -> Context | None:
+        return self._messages.last_context
+
+    async def receive(self) -> SessionMessage | Exception:
         try:
-            async with anyio.create_task_group() as tasks:
-                if sys.platform != "win32":  # there, clients only close stdin
-                    tasks.start_soon(_end_on_signal, store)
-                await build_server(store).run_stdio_async()
-                tasks.cancel_scope.cancel()
-        except* (BrokenPipeError, ConnectionError):
-            log.info("the client closed our stdout")
-            code = 1
-    _leave(code)
+            return await self._messages.receive()
+        except anyio.EndOfStream:
+            self._ended.set()
+            raise
 
+    async def aclose(self) -> None:
+        await self._messages.aclose()
 
-async def _end_on_signal(store: SessionStore) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        async for number in signals:
-            with anyio.CancelScope(shield=True):
-                await store.aclose()
-            _leave(128 + number)
+    def __aiter__(self) -> Self:
+        return self
 
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
 
-def _leave(code: int) -> NoReturn:
-    # Not `sys.exit`: it would wait for threads, and one may be stuck on stdin or in an engine that doesn't answer.
-    sys.stderr.flush()
-    os._exit(code)
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self.aclose()

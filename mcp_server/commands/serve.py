@@ -1,4 +1,4 @@
-"""Serve MCP on stdin and stdout: for the `command` of a client's configuration."""
+"""Serve MCP: on stdin and stdout for the `command` of a client's configuration, or on HTTP for its `url`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import anyio
 
+from mcp_server import stdio
 from mcp_server.backends import candidates, opened
 from mcp_server.sessions import SessionStore
 from mcp_server.settings import Settings
-from mcp_server.stdio import serve
 from sandbox.base import Lifetime, Limits
 from sandbox.errors import InvalidArgument
 from sandbox.opening import Policy, SessionRequest
@@ -22,9 +22,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Serve until the client leaves; ends the process by itself."""
+    """Serve until the client leaves or a signal comes; ends the process by itself."""
     candidates(settings)  # refuses a backend that is not allowed, before any client waits for it
-    anyio.run(serve, stdio_store(settings))
+    if settings.transport == "stdio":
+        anyio.run(stdio.serve, stdio_store(settings))
+    else:
+        from mcp_server import http  # a web server, which stdio can do without
+
+        anyio.run(http.serve, http_store(settings), settings, args.json)
     return 0
 
 
@@ -35,13 +40,25 @@ def stdio_store(settings: Settings) -> SessionStore:
         InvalidArgument: no such repository or root.
     """
     here = None if settings.root else _working_directory()
-    repo = _existing(settings.repo) if settings.repo else here
+    return _store(settings, _existing(settings.repo) if settings.repo else here, default_session=True)
+
+
+def http_store(settings: Settings) -> SessionStore:
+    """The store for any number of clients. They may have the repository and the roots that are given, and no other.
+
+    Raises:
+        InvalidArgument: no such repository or root.
+    """
+    return _store(settings, _existing(settings.repo) if settings.repo else None, default_session=False)
+
+
+def _store(settings: Settings, repo: Path | None, *, default_session: bool) -> SessionStore:
     return SessionStore(
         partial(opened, settings),
         policy(settings, repo),
         defaults(settings, repo),
         max_sessions=settings.max_sessions,
-        default_session=True,
+        default_session=default_session,
     )
 
 

@@ -1,0 +1,79 @@
+"""Who may use a server on the network, and as which principal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcp.server.auth.provider import AccessToken, TokenVerifier
+from mcp.server.auth.settings import AuthSettings
+from pydantic import AnyHttpUrl, TypeAdapter
+
+from mcp_server.settings import Settings
+from mcp_server.tokens import TokenFile
+from sandbox.errors import InvalidArgument
+
+_url = TypeAdapter(AnyHttpUrl).validate_python
+_NO_ISSUER = _url("http://localhost")
+
+
+@dataclass(frozen=True)
+class Access:
+    """What the SDK needs to authenticate requests."""
+
+    settings: AuthSettings
+    verifier: TokenVerifier
+
+
+@dataclass(frozen=True)
+class _Either:
+    """The first of several verifiers that knows a token."""
+
+    verifiers: tuple[TokenVerifier, ...]
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        for verifier in self.verifiers:
+            if (found := await verifier.verify_token(token)) is not None:
+                return found
+        return None
+
+
+def access(settings: Settings) -> Access | None:
+    """How requests are authenticated; None: not at all.
+
+    Raises:
+        InvalidArgument: a token file that can't be used; an issuer without the resource.
+    """
+    verifiers: list[TokenVerifier] = []
+    if settings.token_file is not None:
+        verifiers.append(TokenFile.read(settings.token_file, settings.oauth_scope))
+    if settings.oauth_issuer is not None or settings.oauth_resource is not None:
+        verifiers.append(_of_issuer(settings))
+    return Access(_auth(settings), _Either(tuple(verifiers))) if verifiers else None
+
+
+def _of_issuer(settings: Settings) -> TokenVerifier:
+    from mcp_server.oauth import JwtVerifier, secure  # brings cryptography along
+
+    issuer, resource = settings.oauth_issuer, settings.oauth_resource
+    if issuer is None or resource is None:
+        raise InvalidArgument(
+            "--oauth-issuer and --oauth-resource go together.",
+            "The issuer makes the tokens; the resource is this server's URL for clients, and the tokens' audience.",
+        )
+    for url in (issuer, resource):
+        if not secure(url):
+            raise InvalidArgument(f"Not an https URL: {url}.", "Only on loopback may it be http.")
+    return JwtVerifier(issuer, resource)
+
+
+def _auth(settings: Settings) -> AuthSettings:
+    if settings.oauth_issuer is None or settings.oauth_resource is None:
+        # There is nothing to publish, but the SDK wants an issuer named.
+        return AuthSettings(issuer_url=_NO_ISSUER, resource_server_url=None)
+    return AuthSettings(
+        issuer_url=_url(settings.oauth_issuer),
+        resource_server_url=_url(settings.oauth_resource),
+        required_scopes=settings.oauth_scope or None,
+        # The verifier does, which tokens from --token-file would not pass.
+        validate_token_resource=False,
+    )

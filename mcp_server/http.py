@@ -1,0 +1,207 @@
+"""Serving over HTTP: streamable HTTP at `/mcp` and the old SSE transport at `/sse`, in one app."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import socket
+import sys
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, NoReturn
+
+import anyio
+import uvicorn
+from mcp.server.mcpserver import MCPServer
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mcp_server.access import access
+from mcp_server.health import HEALTH, READY, Readiness, health
+from mcp_server.lifecycle import live
+from mcp_server.server import build_server
+from mcp_server.sessions import SessionStore
+from mcp_server.settings import Settings
+from sandbox.errors import InvalidArgument, PdboxError
+
+log = logging.getLogger(__name__)
+
+MCP = "/mcp"
+SSE = "/sse"
+BODY_BYTES = 4 << 20
+"""Largest request; repositories come by path, not in arguments."""
+ANSWER_S = 0.3
+"""How long the answers of calls that were cut short may take to leave, once their sessions are closed."""
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+async def serve(store: SessionStore, settings: Settings, as_json: bool) -> NoReturn:
+    """Serve any number of clients until a signal comes, then end the process.
+
+    Raises:
+        InvalidArgument: an address that others reach, without tokens.
+        PdboxError: the address can't be had.
+    """
+    allowed = access(settings)
+    listener = _listener(settings, protected=allowed is not None)
+    app = build_app(build_server(store, allowed), store, settings)
+    server = _Server(app, lambda: _announce(settings, listener, as_json))
+    finished = anyio.Event()
+
+    async def work(_: anyio.Event) -> None:
+        try:
+            await server.serve(sockets=[listener])
+        finally:
+            finished.set()
+
+    async def close() -> None:
+        server.should_exit = True
+        await store.aclose()
+        # Streams that clients keep open may last for ever; answers are on their way.
+        with anyio.move_on_after(ANSWER_S):
+            await finished.wait()
+
+    await live(work, close)
+
+
+def build_app(server: MCPServer[Any], store: SessionStore, settings: Settings) -> Starlette:
+    """The ASGI app for `server`: both transports, both eras of the protocol, health. `store` is open while it runs."""
+    security = security_of(settings)
+    http = server.streamable_http_app(
+        streamable_http_path=MCP,
+        max_request_body_size=BODY_BYTES,
+        transport_security=security,
+        host=settings.host,
+    )
+    sse = server.sse_app(
+        sse_path=SSE, max_request_body_size=BODY_BYTES, transport_security=security, host=settings.host
+    )
+    readiness = Readiness(store.probe)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        # Not the SDK's lifespan: over SSE it is entered once per connection.
+        async with store, readiness, server.session_manager.run():
+            yield
+
+    # With an issuer both have the route of its metadata; the first one counts.
+    routes = [*http.routes, *sse.routes, Route(HEALTH, health), Route(READY, readiness.answer)]
+    middleware = [Middleware(_Guard, security), *_cors(settings), *http.user_middleware]
+    return Starlette(routes=routes, middleware=middleware, lifespan=lifespan)
+
+
+def security_of(settings: Settings) -> TransportSecuritySettings:
+    """Whom requests may be addressed to, and which web pages they may come from; checked on every address.
+
+    A page of any site can have its own name resolve to this machine, but then `Host` and `Origin` name that site.
+    """
+    own = [] if settings.host in ("0.0.0.0", "::", "") else [_bracketed(settings.host)]
+    names = dict.fromkeys([*_LOOPBACK, *own, *settings.allowed_host])
+    return TransportSecuritySettings(
+        allowed_hosts=[pattern for name in names for pattern in (name, f"{name}:*")],
+        allowed_origins=[f"http://{name}:*" for name in _LOOPBACK] + settings.allowed_origin,
+    )
+
+
+class _Guard:
+    """Checks `Host` and `Origin` before anything else does: the SDK's SSE route would log each refusal as a crash."""
+
+    def __init__(self, app: ASGIApp, security: TransportSecuritySettings) -> None:
+        self._app = app
+        self._security = TransportSecurityMiddleware(security)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Orchestrators ask for health by address, and it tells nobody anything.
+        if scope["type"] == "http" and scope["path"] not in (HEALTH, READY):
+            refused = await self._security.validate_request(Request(scope, receive))
+            if refused is not None:
+                await refused(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _cors(settings: Settings) -> list[Middleware]:
+    """Lets the pages of `--allowed-origin` read answers: without it their browser would not let them."""
+    if not settings.allowed_origin:
+        return []
+    return [
+        Middleware(
+            CORSMiddleware,
+            allow_origins=settings.allowed_origin,
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
+        )
+    ]
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, but signals are `lifecycle`'s, and the address is told once clients can connect."""
+
+    def __init__(self, app: Starlette, announce: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                lifespan="on",
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                # Longer than we take to leave: it would log each stream that it cuts as a crash.
+                timeout_graceful_shutdown=3,
+            )
+        )
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._announce()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        if sys.platform == "win32":
+            with super().capture_signals():
+                yield
+        else:
+            yield
+
+
+def _listener(settings: Settings, *, protected: bool) -> socket.socket:
+    """A socket bound to `--host` and `--port`, or a refusal."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            settings.host or None, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as exc:
+        raise InvalidArgument(f"No such address: {settings.host}.") from exc
+    if not protected and not ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback:
+        raise InvalidArgument(
+            f"{settings.host} can be reached from other machines, and a client runs programs here.",
+            "Add --token-file (or --oauth-issuer), or stay on 127.0.0.1.",
+        )
+    try:
+        return socket.create_server(address[:2], family=family, backlog=512)
+    except OSError as exc:
+        raise PdboxError(
+            f"{settings.host}:{settings.port} can't be had: {exc.strerror}.", "--port 0 takes any free port."
+        ) from exc
+
+
+def _announce(settings: Settings, listener: socket.socket, as_json: bool) -> None:
+    """One line on stderr: the last word is the URL; with `--json` an object."""
+    base = f"http://{_bracketed(settings.host or '0.0.0.0')}:{listener.getsockname()[1]}"
+    url = base + (SSE if settings.transport == "sse" else MCP)
+    line = json.dumps({"transport": settings.transport, "url": url}) if as_json else f"pdbox: serving {url}"
+    print(line, file=sys.stderr, flush=True)  # noqa: T201 - not stdout
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
