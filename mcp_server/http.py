@@ -54,7 +54,7 @@ async def serve(store: SessionStore, settings: Settings, as_json: bool) -> NoRet
     server = _Server(app, lambda: _announce(settings, listener, as_json))
     finished = anyio.Event()
 
-    async def work() -> None:
+    async def work(_: anyio.Event) -> None:
         try:
             await server.serve(sockets=[listener])
         finally:
@@ -154,7 +154,8 @@ class _Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                timeout_graceful_shutdown=1,
+                # Longer than we take to leave: it would log each stream that it cuts as a crash.
+                timeout_graceful_shutdown=3,
             )
         )
         self._announce = announce

@@ -21,8 +21,8 @@ Close = Callable[[], Awaitable[None]]
 """Releases everything, within a bound of its own."""
 
 
-async def live(work: Callable[[], Awaitable[None]], close: Close) -> NoReturn:
-    """Do `work` until it is done or a signal comes; then `close`, and end the process.
+async def live(work: Callable[[anyio.Event], Awaitable[None]], close: Close) -> NoReturn:
+    """Do `work` until it is done, sets its event, or a signal comes; then `close`, and end the process.
 
     Nothing else is waited for: no task, no thread and no `async with` around this can hold the process.
     """
@@ -32,12 +32,19 @@ async def live(work: Callable[[], Awaitable[None]], close: Close) -> NoReturn:
             # Windows has no signals to wait for: there, clients close our stdin, and Ctrl-C cancels this task.
             if sys.platform != "win32":
                 tasks.start_soon(_end_on_signal, close)
-            await work()
+            over = anyio.Event()
+            tasks.start_soon(_end_when, over, close)
+            await work(over)
             tasks.cancel_scope.cancel()
     except* (BrokenPipeError, ConnectionError):
         log.info("the client closed our stdout")
         code = 1
     await _end(close, code)
+
+
+async def _end_when(over: anyio.Event, close: Close) -> None:
+    await over.wait()
+    await _end(close, 0)
 
 
 async def _end_on_signal(close: Close) -> None:

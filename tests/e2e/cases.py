@@ -101,9 +101,23 @@ class Case:
         _git(target, "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-q", "-m", "before")
         return target
 
+    def entrypoints(self) -> dict[str, str]:
+        """Each failing test with the entry point that runs it alone."""
+        if self.data.get("order_dependent") or self.data.get("failing_may_be_missing"):
+            # It fails only after the others; or they only because of it, for it ends the whole run.
+            return {self.data["expected_first_failure"]["test"]: self.data["entrypoint"]}
+        command = self.data["entrypoint"].rpartition(" ")[0]
+        return {test: f"{command} {_selector(test)}" for test in self.data["failing_tests"]}
+
     def edits(self) -> dict[str, list[Hunk]]:
         """The fix, as line replacements per file, last line first."""
         return parse_patch((self.folder / self.data["gold_patch"]).read_text("utf-8"))
+
+
+def _selector(test: str) -> str:
+    """unittest reports `test_x (package.Class)` and takes `package.Class.test_x`."""
+    named = re.fullmatch(r"(\w+) \((.+)\)", test)
+    return f"{named[2]}.{named[1]}" if named else test
 
 
 def _git(folder: Path, *arguments: str) -> None:

@@ -96,9 +96,13 @@ class Server:
         return await anyio.to_thread.run_sync(self.process.wait, PATIENCE_S)
 
     def close(self) -> None:
-        """Kill it if it still runs."""
-        self.process.kill()
-        self.process.wait()
+        """End it if it still runs."""
+        self.process.terminate()
+        try:
+            self.process.wait(PATIENCE_S)
+        finally:
+            self.process.kill()
+            self.process.wait()
         self._reader.join()
         assert self.process.stderr is not None
         self.process.stderr.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,18 @@ def wheel_cache(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixtur
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 async def test_case_fails_stops_is_fixed_and_passes(case: Case, tmp_path: Path, wheel_cache: Path) -> None:
-    repository = case.lay(tmp_path)
+    async with opened(case, tmp_path, wheel_cache) as session:
+        await assert_outcomes(session, case, fixed=False)
+        for probe in case.probes:
+            await assert_probe(session, probe)
+        await apply(session, case.edits())
+        await assert_outcomes(session, case, fixed=True)
+
+
+@asynccontextmanager
+async def opened(case: Case, place: Path, wheel_cache: Path) -> AsyncIterator[Session]:
+    """A session on the case's program, laid in `place`, with its requirements installed."""
+    repository = case.lay(place)
     python = nearest_python(case.data["language_version"])
     requirements = case.data["requirements"]
     folder = wheels(requirements, python, wheel_cache)
@@ -35,11 +48,7 @@ async def test_case_fails_stops_is_fixed_and_passes(case: Case, tmp_path: Path, 
             env=case.data["env"],
             setup=[f"{INSTALL} {' '.join(requirements)}"] if requirements else [],
         )
-        await assert_outcomes(session, case, fixed=False)
-        for probe in case.probes:
-            await assert_probe(session, probe)
-        await apply(session, case.edits())
-        await assert_outcomes(session, case, fixed=True)
+        yield session
 
 
 def nearest_python(version: str) -> str:
@@ -93,3 +102,21 @@ async def replace(session: Session, path: str, hunk: Hunk) -> None:
         await session.call("rewrite", path=path, new_code=hunk.new, old_code=hunk.old)
     except ToolFailed:
         await session.call("rewrite", path=path, new_code=hunk.new, start=hunk.start, end=hunk.end)
+
+
+REPOSITORIES = [case for case in CASES if case.id.startswith("swebench/")]
+
+
+@pytest.mark.skipif(not REPOSITORIES, reason="the repositories are not here")
+@pytest.mark.parametrize("case", REPOSITORIES, ids=[case.id for case in REPOSITORIES])
+async def test_each_failing_test_stops_at_its_failing_frame_by_one_command(
+    case: Case, tmp_path: Path, wheel_cache: Path
+) -> None:
+    async with opened(case, tmp_path, wheel_cache) as session:
+        for test, entrypoint in case.entrypoints().items():
+            stop = await session.call("pdb", command="c", entrypoint=entrypoint, timeout_s=90)
+            assert (stop["state"], stop["reason"]) == ("stopped", "post_mortem"), (test, stop)
+            assert not stop["frame"]["path"].startswith("/"), stop["frame"]
+            expected = case.data["expected_first_failure"]
+            if test == expected["test"]:
+                assert stop["exception"]["type"].startswith(expected["exception"].replace("assert", "Assert"))

@@ -9,7 +9,7 @@ import os
 import pdb
 import sys
 
-from . import captured
+from . import captured, values
 
 __tracebackhide__ = True
 
@@ -110,8 +110,23 @@ def Plugin(session, hookimpl):
         def pytest_runtest_logfinish(self, nodeid, location):
             session.test = None
 
+        # Innermost: in older pluggies a wrapper that raises keeps those around it from going on.
+        @hookimpl(hookwrapper=True, trylast=True)
+        def pytest_runtest_makereport(self, item, call):
+            outcome = yield
+            if outcome.excinfo is not None and call.excinfo is not None:
+                # pytest fails in describing the failure, and ends the whole run with that.
+                kind, failed = outcome.excinfo[:2]
+                session.notice(
+                    "pytest itself fails in reporting this: %s: %s" % (kind.__name__, values.text_of(failed))
+                )
+                self._stop_at(item, call)
+
         @hookimpl(tryfirst=True)
         def pytest_exception_interact(self, node, call, report):
+            self._stop_at(node, call)
+
+        def _stop_at(self, node, call):
             exc = getattr(call.excinfo, "value", None)
             # A doctest wraps what went wrong in it.
             inner = getattr(exc, "exc_info", None)

@@ -111,6 +111,22 @@ def test_results_are_those_without_a_debugger(start: Any, repository: Path, pyth
     assert outcomes(program.text) == outcomes(plain.stdout)
 
 
+def test_a_failure_that_pytest_itself_fails_to_report_stops_too(start: Any, repository: Path) -> None:
+    (repository / "test_odd.py").write_text("def test_odd():\n    assert 1 == 2\n")
+    (repository / "conftest.py").write_text(
+        "def pytest_runtest_makereport(item, call):\n    if call.excinfo:\n        raise ValueError('no report')\n"
+    )
+    program = run(start, "-q", "test_odd.py")
+    stop = program.do("c")
+    assert (stop["reason"], stop["frame"]["function"], stop["frame"]["line"]) == (
+        "post_mortem",
+        "test_odd",
+        2,
+    )
+    assert "pytest itself fails in reporting this: ValueError: no report" in stop["notices"]
+    assert program.do("c")["exit_code"] == 3
+
+
 @pytest.mark.parametrize("option", ["--pdb", "-n 2", "--timeout=1"])
 def test_plugins_that_are_in_the_way_step_aside(
     start: Any, repository: Path, python: str, option: str
