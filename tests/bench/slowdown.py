@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from tests.bench.measure import Row
-from tests.bench.ways import DEBUGPY, DRIVER, INSTALL, Place, Ways, debugpy_wheel
+from tests.bench.ways import DEBUGPY, DRIVER, INSTALL, Place, Ways, fetched
 from tests.e2e.client import pdbox
 
 WORK = """\
@@ -66,7 +66,7 @@ def _write(folder: Path) -> None:
 
 
 async def _of_one(folder: Path, python: str) -> list[Row]:
-    wheel = debugpy_wheel(python)
+    wheel = fetched([DEBUGPY], python)
     mount = ["--mount", f"{wheel}:/wheels"] if wheel else []
     setup = [f"{INSTALL} /wheels {DEBUGPY}"] if wheel else []
     elsewhere = Place.of(folder, "work.py", 'return "elsewhere"')

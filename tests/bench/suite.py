@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.bench.measure import Row
 from tests.bench.slowdown import limit
-from tests.bench.ways import DEBUGPY, DRIVER, INSTALL, WHEELS, Place, Ways, debugpy_wheel
-from tests.e2e.cases import Case, find_cases, wheels
+from tests.bench.ways import DEBUGPY, DRIVER, INSTALL, WHEELS, Place, Ways, fetched
+from tests.e2e.cases import Case, find_cases
 from tests.e2e.client import pdbox
 
 CLOCK = """\
@@ -82,13 +82,17 @@ SUITES = (
         often=500,
     ),
 )
-"""The first whose case is here is taken."""
+"""The first whose case and wheels can be had is taken."""
 
 
 async def suites(folder: Path, pythons: list[str]) -> list[Row]:
     """For each Python: the suite with a breakpoint elsewhere."""
     cases = {case.id: case for case in find_cases()}
-    suite = next(suite for suite in SUITES if suite.case in cases)
+    suite = next(
+        suite
+        for suite in SUITES
+        if suite.case in cases and all(fetched(suite.requirements, python) for python in pythons)
+    )
     case = cases[suite.case]
     repo = _laid(case, folder)
     return [await _of_one(suite, case, repo, python) for python in pythons]
@@ -103,14 +107,14 @@ def _laid(case: Case, folder: Path) -> Path:
 
 
 async def _of_one(suite: Suite, case: Case, repo: Path, python: str) -> Row:
-    debugpy = debugpy_wheel(python)
+    debugpy = fetched([DEBUGPY], python) is not None
     requirements = [*suite.requirements, *([DEBUGPY] if debugpy else [])]
-    mount = ["--mount", f"{wheels(requirements, python, WHEELS)}:/wheels"] if requirements else []
+    mount = ["--mount", f"{WHEELS / python}:/wheels"] if requirements else []
     setup = [f"{INSTALL} /wheels {' '.join(requirements)}"] if requirements else []
     env = {**case.data["env"], "OFTEN": str(suite.often)}
     program = f"-m pytest -p clock -q -W ignore -o filterwarnings= {suite.tests}"
     async with pdbox("--repo", str(repo), "--backend", "docker", *mount) as session:
         opened = await session.call("start_session", python=python, env=env, setup=setup)
-        ways = Ways(session, opened["session_id"], debugpy is not None)
+        ways = Ways(session, opened["session_id"], debugpy)
         what = f"Python {python}, tests of {suite.case}, breakpoint elsewhere"
         return await ways.row(what, program, Place.of(repo, *suite.elsewhere), limit(python))

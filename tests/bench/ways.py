@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,10 +49,12 @@ class Place:
         return f"{self.path}:{self.line}" + (f", {self.condition}" if self.condition else "")
 
 
-def debugpy_wheel(python: str) -> Path | None:
-    """A folder with debugpy's wheel for this Python, fetched once; None if it can't be had."""
+def fetched(requirements: Sequence[str], python: str) -> Path | None:
+    """The folder of all wheels for this Python, these ones among them; None if they can't be had."""
+    # debugpy has its compiled part for a glibc that our image of 3.9 doesn't have yet.
+    platforms = [] if int(python.partition(".")[2]) < 11 else ["manylinux_2_34_x86_64"]
     try:
-        return wheels([DEBUGPY], python, WHEELS)
+        return wheels([*requirements], python, WHEELS, *platforms)
     except subprocess.CalledProcessError:
         return None
 

@@ -162,8 +162,11 @@ def find_cases() -> list[Case]:
     return [Case(path.parent) for path in [*sorted(OWN.glob("*/case.json")), *found]]
 
 
-def wheels(requirements: list[str], python: str, cache: Path) -> Path:
-    """A folder with the wheels of `requirements` for CPython `python`, fetched once."""
+def wheels(requirements: list[str], python: str, cache: Path, *platforms: str) -> Path:
+    """A folder with the wheels of `requirements` for CPython `python`, fetched once.
+
+    `platforms` are wanted first; what is there for none of them is taken for any that all our images have.
+    """
     folder = cache / python
     folder.mkdir(parents=True, exist_ok=True)
     # pip decides by the Python that it runs on what an older one needs besides.
@@ -181,14 +184,15 @@ def wheels(requirements: list[str], python: str, cache: Path) -> Path:
             str(folder),
             "--only-binary=:all:",
         ]
-        platforms = [
+        wanted_for = [
+            *platforms,
             "manylinux_2_28_x86_64",
             "manylinux_2_17_x86_64",
             "manylinux2014_x86_64",
             "manylinux2010_x86_64",
             "manylinux1_x86_64",
         ]
-        command += [f"--platform={name}" for name in platforms] + [f"--python-version={python}", *wanted]
+        command += [f"--platform={name}" for name in wanted_for] + [f"--python-version={python}", *wanted]
         subprocess.run(command, check=True, capture_output=True)
         stamp.touch()
     return folder
