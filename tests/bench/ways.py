@@ -94,10 +94,13 @@ class Ways:
             timeout_s=PATIENCE_S,
             session_id=self._handle,
         )
+        number, output = stop["breakpoints"][-1]["id"], stop["output"]
+        while stop["state"] == "running":  # its main part has finished, but the process takes its time to end
+            stop = await self._session.call("wait", timeout_s=PATIENCE_S, session_id=self._handle)
+            output += stop["output"]
         assert stop["state"] == "exited" and stop["exit_code"] == 0, stop
-        number = stop["breakpoints"][-1]["id"]
         await self._session.call("pdb", command=f"cl {number}\nq", session_id=self._handle)
-        return stop["output"]
+        return output
 
     async def _shell(self, command: str) -> str:
         answer = await self._session.call(
