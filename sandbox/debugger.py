@@ -41,6 +41,15 @@ class Thread(_Data):
     main: bool
 
 
+class ProgramProcess(_Data):
+    """The process that stopped, of a program with several; number 1 is the program itself."""
+
+    number: Number
+    pid: Number
+    parent: Number
+    program: Short
+
+
 class Source(_Data):
     """Lines around the current one; `start` is the number of the first."""
 
@@ -103,6 +112,7 @@ class Stop(_Data):
     frame: Frame | None = None
     project_frame: Frame | None = None
     thread: Thread | None = None
+    process: ProgramProcess | None = None
     reply: Long = ""
     reply_omitted: Number = 0
     prompt: Short = "(Pdb) "

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sandbox.debugger import Breakpoint, Change, Frame, Raised, Source, State, Stop, Thread
+from sandbox.debugger import Breakpoint, Change, Frame, ProgramProcess, Raised, Source, State, Stop, Thread
 from tools._budget import Answer, Grows, Omitted
 from tools._text import fenced, numbered
 
@@ -52,6 +52,7 @@ class StopAnswer(Answer):
     breakpoint: int | None = None
     project_frame: Frame | None = None
     thread: Thread | None = None
+    process: ProgramProcess | None = None
     run: int = 0
     prompt: str = "(Pdb) "
     return_value: Annotated[str | None, Grows("head", "`p __return__` shows it.")] = None
@@ -117,6 +118,8 @@ def _headline(stop: StopAnswer) -> str:
     words.append(f" · stop {stop.stop}")
     if stop.thread is not None and not stop.thread.main:
         words.append(f" · thread {stop.thread.name}")
+    if stop.process is not None:
+        words.append(f" · process {stop.process.number} (pid {stop.process.pid}, {stop.process.program})")
     if stop.test:
         words.append(f" · test {stop.test}")
     return "".join(words)

@@ -87,6 +87,11 @@ class FrameStream:
         """The next frame as (header, payload), or None at the end of the stream. Raises BrokenFrame, OSError."""
         return read(self._exactly)
 
+    @property
+    def buffered(self) -> bool:
+        """Whether more has been read than the frames that were received."""
+        return bool(self._buffer)
+
     def close(self) -> None:
         """End the stream. Nothing to do for one that doesn't own what it goes over."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import select
+import threading
 
 from ..frames import BrokenFrame, FrameStream
 
@@ -35,6 +37,8 @@ class Channel:
         self._fd = lift(fd)
         self._gate = gate
         self._frames = FrameStream(self._read, self._write)
+        self._receiving = threading.Lock()
+        self._connect = None
         self.open = True
 
     def _read(self, size):
@@ -46,8 +50,8 @@ class Channel:
             view = view[os.write(self._fd, view) :]
 
     def send(self, header):
-        """Send one frame; nothing when the channel is closed (a forked child, or the supervisor is gone)."""
-        if not self.open:
+        """Send one frame; nothing when the channel is closed (or a forked child hasn't needed one yet)."""
+        if not self.open or self._fd < 0:
             return
         with self._gate:
             try:
@@ -57,8 +61,12 @@ class Channel:
 
     def receive(self):
         """The next request. Raises Closed when there will be none."""
-        if not self.open:
+        if not self.open or self._fd < 0:
             raise Closed()
+        with self._receiving:
+            return self._receive()
+
+    def _receive(self):
         try:
             message = self._frames.receive()
         except (OSError, BrokenFrame):
@@ -66,6 +74,18 @@ class Channel:
         if message is None:
             raise Closed()
         return message[0]
+
+    def waiting_messages(self):
+        """What has come while nobody waited for it. Never waits: in a signal handler."""
+        if self._fd < 0 or not self._receiving.acquire(False):
+            return  # another thread is at its prompt, and gets it
+        try:
+            while self._frames.buffered or select.select([self._fd], [], [], 0)[0]:
+                yield self._receive()
+        except (Closed, OSError, ValueError):
+            pass  # the next stop finds out
+        finally:
+            self._receiving.release()
 
     def drain(self):
         """Return when the supervisor has closed its end; what it sends until then is dropped."""
@@ -75,14 +95,28 @@ class Channel:
         except Closed:
             pass
 
-    def abandon(self):
-        """Close our end without a word (in a forked child)."""
-        if self.open:
-            self.open = False
+    def forked(self, connect):
+        """In a forked child: leave the parent's channel to the parent. `connect` gives a descriptor for one of our own, or None."""
+        if self._fd >= 0:
             try:
                 os.close(self._fd)
             except OSError:
                 pass  # the program has closed it
+        self._fd = -1
+        # Another thread, which is not here, may have been in the midst of a frame.
+        self._frames = FrameStream(self._read, self._write)
+        self._receiving = threading.Lock()
+        self._connect = connect
+        self.open = connect is not None
+
+    def ready(self):
+        """Whether there is a supervisor to ask; a forked child connects to it now at the latest."""
+        if self._fd < 0 and self.open:
+            fd = self._connect() if self._connect is not None else None
+            self.open = fd is not None
+            if fd is not None:
+                self._fd = lift(fd)
+        return self.open
 
 
 class Reply:
@@ -93,6 +127,7 @@ class Reply:
     closed = False
 
     def __init__(self):
+        """Forget what was written."""
         self._head = []
         self._head_size = 0
         self._tail = ""
@@ -155,8 +190,10 @@ class Reply:
         head = "".join(self._head)
         omitted = self._omitted
         text = head + ("\n[... %d characters left out ...]\n" % omitted if omitted else "") + self._tail
-        self.__init__()
+        self.clear()
         return text, omitted, asked
+
+    clear = __init__
 
 
 class Commands:

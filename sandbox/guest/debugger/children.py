@@ -1,45 +1,105 @@
-"""Children of the program run undisturbed; that breakpoints are not hit in them is said once, when there are any.
+"""Children of the program: forked ones join the debugger by themselves, other Pythons are shown the way to it.
 
-Forks are seen by the interpreter's own hook. What `subprocess` and `multiprocessing` start else goes through one function of the standard
-library, from Python 3.13 on mostly through another one; these are watched. Nothing of us is in the environment that children get.
+A fork has all of us in it already: it only needs a channel of its own. Who starts another program does it through a few functions of the
+standard library; where that looks like it comes to a Python, the environment gets what `hooks/_pdbox_debug.py` needs to ask whether it is
+to be debugged, and takes out again. Without breakpoints nothing of that is done.
 """
 
 # Functions of the standard library are replaced.
 # pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
+import _socket
 import bdb
 import os
 import re
+import struct
 import sys
 
+from .frames import OURS
 from .import_hooks import AfterImport
 
-TEXT = "The program starts Python child processes: they run undisturbed, breakpoints are not hit in them."
-_IN_SHELL = re.compile(r"(^|[\s;&|(/])(python[\d.]*|pytest)(\s|$)")
-_PYTHON = re.compile(r"(python|pypy)[\d.]*t?$")
+VARIABLE = "PDBOX_DEBUG"
+UNSEEN = "The program starts a Python with -I, -E or -S: it runs undisturbed, breakpoints are not hit in it."
+_CONNECT_S = 2
+_HOOKS = OURS + "hooks"
+_PYTHONS = re.compile(r"(python|pypy)[\d.]*t?$")
+_SHELLS = re.compile(r"(ba|da|z|k|a)?sh$")
+_STARTERS = frozenset("env timeout nice nohup time xargs setsid stdbuf make tox nox uv uvx".split())
+_IN_SHELL = re.compile(r"(^|[\s;&|(/'\"])(python[\d.]*|pytest|make|tox|nox|uv|\S+\.(py|sh))([\s'\");&|]|$)")
+_UNSEEN = re.compile(r"-[a-zA-Z]*[IES]")
+_WITH_VALUE = ("-X", "-W")
 
 
-def install(session):
-    """Watch for children from now on."""
-    os.register_at_fork(before=lambda: _tell(session), after_in_child=session.forked)
-    hooks = {"_posixsubprocess": _watch_fork_exec, "subprocess": _watch_posix_spawn}
-    for name, hook in hooks.items():
-        if name in sys.modules:
-            hook(session, sys.modules[name])
-    later = {name: _bound(hook, session) for name, hook in hooks.items() if name not in sys.modules}
-    sys.meta_path.insert(0, AfterImport(later))
+def install(session, address):
+    """See children from now on; `address` (a unix socket) is where they reach the supervisor, None where they can't."""
+    os.register_at_fork(after_in_child=lambda: _forked(session, address))
+    if address is None:
+        return
+    _watch_os(session, address)
+    if "_posixsubprocess" in sys.modules:
+        _watch_fork_exec(session, address, sys.modules["_posixsubprocess"])
+    else:
+        hook = {"_posixsubprocess": lambda module: _watch_fork_exec(session, address, module)}
+        sys.meta_path.insert(0, AfterImport(hook))
 
 
-def _bound(hook, session):
-    return lambda module: hook(session, module)
+# -- forks
 
 
-def _watch_fork_exec(session, module):
+def _forked(session, address):
+    evaluating = session.evaluating is not None
+    session.forked(None if address is None else lambda: _connected(address))
+    if session.table:
+        session.channel.ready()
+    if evaluating and session.child and address is not None:
+        _trace_processes()
+
+
+def _connected(address):
+    """A descriptor that the supervisor has been told of; None when there is nobody."""
+    points = [point for point in bdb.Breakpoint.bpbynumber if point]
+    counts = ",".join("%d:%d:%d" % (point.number, point.hits, point.ignore) for point in points)
+    question = ("fork\0%d\0%s" % (os.getpid(), counts)).encode("ascii")
+    channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        # Never longer than this: whoever is the parent may wait for us.
+        _send_timeout(channel, _CONNECT_S)
+        channel.connect(address)
+        channel.sendall(struct.pack(">I", len(question)) + question)
+        _send_timeout(channel, 0)
+        return channel.detach()
+    except OSError:
+        channel.close()
+        return None
+
+
+def _send_timeout(channel, seconds):
+    channel.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, struct.pack("ll", seconds, 0))
+
+
+def _trace_processes():
+    """A fork from inside an evaluation has no trace events, as the evaluation has none: `multiprocessing` gets them back."""
+    module = sys.modules.get("multiprocessing.process")
+    if module is None:
+        return
+    bootstrap = module.BaseProcess._bootstrap
+
+    def _bootstrap(self, *args, **kwargs):
+        return sys.call_tracing(lambda: bootstrap(self, *args, **kwargs), ())
+
+    module.BaseProcess._bootstrap = _bootstrap
+
+
+# -- other programs
+
+
+def _watch_fork_exec(session, address, module):
     stock = module.fork_exec
 
     def fork_exec(args, executables, *rest):
-        _started(session, executables, args)
+        if _followed(session, executables, args):
+            rest = rest[:3] + (_listed(_environment(rest[3], address)),) + rest[4:]
         return stock(args, executables, *rest)
 
     fork_exec.__doc__ = stock.__doc__
@@ -49,51 +109,116 @@ def _watch_fork_exec(session, module):
         user._fork_exec = fork_exec
 
 
-def _watch_posix_spawn(session, module):
-    stock = getattr(getattr(module, "Popen", None), "_posix_spawn", None)
-    if stock is None:
-        return  # Windows, or a module of the program
+def _watch_os(session, address):
+    stock_execv, stock_execve, stock_system = os.execv, os.execve, os.system
 
-    def _posix_spawn(self, args, executable, *rest):
-        _started(session, [executable], args)
-        return stock(self, args, executable, *rest)
+    def execv(path, args):
+        if _followed(session, [path], args):
+            stock_execve(path, args, _environment(None, address))
+        stock_execv(path, args)
 
-    module.Popen._posix_spawn = _posix_spawn
+    def execve(path, args, env):
+        if _followed(session, [path], args):
+            env = _environment(env, address)
+        stock_execve(path, args, env)
 
-
-def _started(session, executables, args):
-    if _breakpoints(session) and (_starts_python(executables) or _shell_starts_python(args)):
-        _tell(session)
-
-
-def _tell(session):
-    if _breakpoints(session):
-        session.tell(TEXT)
-
-
-def _breakpoints(session):
-    return session.channel.open and any(bdb.Breakpoint.bpbynumber[1:])
-
-
-def _starts_python(executables):
-    """Whether one of these, of which the first that is there will be run, is a Python or a script for one."""
-    for path in executables:
+    def system(command):
+        if not _followed(session, ["/bin/sh"], ["sh", "-c", command]):
+            return stock_system(command)
+        # It has no argument for the environment: the process's own is changed meanwhile, `os.environ` is not.
+        added = _added(os.environb, address)
+        for name, value in added.items():
+            os.putenv(name, value)
         try:
-            path = os.fsdecode(path)
-            if path == sys.executable or _PYTHON.match(os.path.basename(path)):
-                return True
-            with open(path, "rb") as file:
-                first = file.readline(128)
-            return first.startswith(b"#!") and b"python" in first
-        except (OSError, TypeError, ValueError):
-            continue  # not there; the next one is tried
-    return False
+            return stock_system(command)
+        finally:
+            for name in added:
+                if name in os.environb:
+                    os.putenv(name, os.environb[name])
+                else:
+                    os.unsetenv(name)
+
+    for name, replacement in (("execv", execv), ("execve", execve), ("system", system)):
+        replacement.__doc__ = getattr(os, name).__doc__
+        setattr(os, name, replacement)
+    for name in ("posix_spawn", "posix_spawnp"):
+        if hasattr(os, name):
+            setattr(os, name, _posix_spawn(session, address, getattr(os, name)))
 
 
-def _shell_starts_python(args):
-    """Whether it is `sh -c` with something that looks like one."""
+def _posix_spawn(session, address, stock):
+    def posix_spawn(path, argv, env, **options):
+        if _followed(session, [path], argv):
+            env = _environment(env, address)
+        return stock(path, argv, env, **options)
+
+    posix_spawn.__doc__, posix_spawn.__name__ = stock.__doc__, stock.__name__
+    return posix_spawn
+
+
+def _environment(env, address):
+    """`env` (a mapping, a list of assignments, or None for our own) with the way to us; names and values are bytes."""
+    if env is None:
+        names = dict(os.environb)
+    elif hasattr(env, "items"):
+        names = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
+    else:
+        names = dict(entry.split(b"=", 1) for entry in env)
+    names.update(_added(names, address))
+    return names
+
+
+def _added(names, address):
+    before = names.get(b"PYTHONPATH", b"")
+    # An empty entry would be the current folder, so none is made.
+    path = os.fsencode(_HOOKS) + (os.pathsep.encode() + before if before else b"")
+    return {b"PYTHONPATH": path, VARIABLE.encode(): os.fsencode(address)}
+
+
+def _listed(names):
+    return [name + b"=" + value for name, value in names.items()]
+
+
+def _followed(session, executables, args):
+    """Whether what is started may come to a Python in which breakpoints are to be hit."""
     try:
-        words = [os.fsdecode(word) for word in args[:3]]
+        if not session.channel.open or not any(bdb.Breakpoint.bpbynumber[1:]):
+            return False
+        words = [os.fsdecode(word) for word in args]
+        kind = next(filter(None, (_kind(os.fsdecode(path)) for path in executables)), None)
     except (TypeError, ValueError):
         return False  # refused by who starts it
-    return len(words) == 3 and words[1] == "-c" and _IN_SHELL.search(words[2]) is not None
+    if kind == "python" and _is_unseen(words[1:]):
+        session.tell(UNSEEN)
+        return False
+    if kind == "shell" and len(words) > 2 and words[1] == "-c":
+        return _IN_SHELL.search(words[2]) is not None
+    return kind is not None
+
+
+def _kind(path):
+    """What the program at `path` is; None when it isn't there, or nothing that would start a Python."""
+    name = os.path.basename(path)
+    if path == sys.executable or _PYTHONS.match(name):
+        return "python" if os.path.exists(path) else None
+    if _SHELLS.match(name) or name in _STARTERS:
+        return "shell" if os.path.exists(path) else None
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(128)
+    except OSError:
+        return None  # not there; the next one is tried
+    return "script" if first.startswith(b"#!") and re.search(rb"python|sh\b|env ", first) else None
+
+
+def _is_unseen(words):
+    """Whether a Python with these arguments reads no environment, or no `sitecustomize`."""
+    words = iter(words)
+    for word in words:
+        if word in _WITH_VALUE:
+            next(words, None)
+        elif not word.startswith("-") or word[1:2] in ("", "-", "c", "m"):
+            return False
+        elif not word.startswith(_WITH_VALUE) and _UNSEEN.match(word):
+            return True
+    return False

@@ -41,6 +41,12 @@ class Gate:
     def shut(self):
         return self._depth > 0
 
+    def forked(self):
+        """In a forked child: the thread that forked is the main thread there."""
+        if threading.get_ident() != self._main:
+            self._main, self._depth = threading.get_ident(), 0
+        self.pending = False
+
 
 class Interrupts:
     """Installs the handlers and decides what an interrupt means now."""
@@ -73,6 +79,8 @@ class Interrupts:
         if evaluating is not None:
             self._stop_evaluation(evaluating)
             return
+        if session.updated():
+            return  # it was to have us look at what the supervisor has sent, not to stop
         while frame is not None and ours(frame):
             frame = frame.f_back
         if frame is not None:

@@ -38,13 +38,14 @@ def prepare(numbers, loaded):
         unload(loaded)
         entries.install(session)
         runner_hooks.install(session)
-        stdin.watch(session.input_wanted)
-        children.install(session)
+        children.install(session, options.get("children"))
+        if not options.get("child"):
+            stdin.watch(session.input_wanted)
+            _line_buffered()
         session.main_debugger.busy = True  # until the program itself runs
         session.engine.start()
         interrupts.install(dump_fd)
         session.dump_again = interrupts.enable_dump
-        _line_buffered()
         # The program's garbage collections need not walk through our objects: that would cost it time.
         if hasattr(gc, "freeze"):  # PyPy has none
             gc.freeze()

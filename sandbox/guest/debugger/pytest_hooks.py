@@ -12,6 +12,7 @@ import sys
 from . import captured, values
 
 __tracebackhide__ = True
+_OF_XDIST = ("-n", "--numprocesses", "--dist", "--tx")
 
 
 def hook(session, module):
@@ -46,6 +47,16 @@ def _arguments(session, args):
     return args
 
 
+def _has_workers(option):
+    return getattr(option, "dist", "no") != "no" or getattr(option, "tx", None)
+
+
+def _wants_workers(session, config):
+    """xdist was asked for where the program was started, and there are breakpoints: without any, workers run without a debugger."""
+    words = [str(word) for word in config.invocation_params.args]
+    return bool(session.table) and any(word.startswith(_OF_XDIST) for word in words)
+
+
 def _ini_text():
     found = []
     for name in ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"):
@@ -75,15 +86,19 @@ def Plugin(session, hookimpl):
             if getattr(option, "usepdb", False):
                 option.usepdb = False
                 session.notice("pytest's --pdb is off: failing tests stop here anyway.")
-            if getattr(option, "dist", "no") != "no" or getattr(option, "tx", None):
+            if _has_workers(option) and not _wants_workers(session, config):
                 option.dist, option.tx, option.numprocesses = "no", [], 0
                 if hasattr(option, "looponfail"):
                     option.looponfail = False
-                session.notice("pytest-xdist is off (-n 0): in its workers no breakpoint is hit.")
+                session.notice("pytest-xdist is off (-n 0): one process is easier to follow.")
 
         @hookimpl(trylast=True)
         def pytest_configure(self, config):
             self._config = config
+            if hasattr(config, "workerinput"):
+                session.post_mortems = (
+                    True  # of tests that fail here nobody else would tell while they can be looked at
+                )
             # pytest has put its own in place by now.
             pdb.set_trace = session.set_trace_function
             session.dump_again()

@@ -34,6 +34,9 @@ class Session:
         self.around_stop = []  # (enter, leave) of a test runner
         self.hold_notices = []
         self.ended = False
+        self.child = None  # not None in a child of the program; True where it was forked by an evaluation
+        self._forked_at = None
+        self._let_go = False
         self._local = threading.local()
         self._lines = []
         self._left = 0  # lines that the supervisor knows not to be taken yet
@@ -53,6 +56,8 @@ class Session:
         self.held = options.get(
             "held", False
         )  # the command line that we are in would go on: it is killed as a whole
+        if options.get("child"):
+            self.child = False
         self.report = report.Report(self)
         self.main_debugger = Debugger(self)
         self._local.debugger = self.main_debugger
@@ -92,14 +97,14 @@ class Session:
             self.channel.send({"event": "notice", "text": text})
 
     def input_wanted(self):
-        if not self.waiting and self.evaluating is None:
+        if not self.waiting and self.evaluating is None and self.child is None:
             self.channel.send({"event": "input"})
 
     # -- stops
 
     def stopped(self, debugger, frame, show):
         """A stop: `show` is pdb's own way to say so and to ask. Returns when the program is to go on."""
-        if debugger.busy or not self.channel.open:
+        if debugger.busy or not self.channel.ready():
             return
         debugger.busy = True
         debugger.stops += 1
@@ -128,7 +133,7 @@ class Session:
         if prompted or self._left != len(self._lines):
             # Now, and not at the next prompt, what the supervisor can't know otherwise: the program may die before it.
             self._left = len(self._lines)
-            event = {"event": "resumed", "id": self._request, "left": self._left}
+            event = {"event": "resumed", "id": self._request, "left": self._left, "steps": debugger.stepping}
             if self.reply._head_size <= _SO_FAR:
                 event["text"] = "".join(self.reply._head) + self.reply._last
             table = self.table.changes(self.main_debugger)
@@ -246,6 +251,8 @@ class Session:
         return self._lines.pop(0)
 
     def _ask(self, debugger):
+        if debugger is self._forked_at:
+            self._forked_here(debugger)
         if getattr(debugger, "prompted", False) is False:
             debugger.prompted = True
             self._enter_leave(0)
@@ -273,18 +280,60 @@ class Session:
         finally:
             self.waiting = False
 
+    def _forked_here(self, debugger):
+        """An evaluation has forked, and this is the child that comes back from it."""
+        self._local.debugger, self._forked_at = debugger, None
+        self.turn.take()
+        debugger.why = "fork"
+        self.report.begin(debugger, debugger.curframe)
+        if not self.channel.ready():
+            self._lines = ["c"]
+
     def _serve(self, debugger):
         while not self._lines:
             try:
                 message = self.channel.receive()
             except Closed:
-                os._exit(1)  # without a supervisor there is nobody to ask
+                # Without a supervisor there is nobody to ask. A child goes on without us: its parent waits for it.
+                if self.child is None or self._let_go:
+                    os._exit(1)
+                self._let_go, self.channel.open = True, False
+                self._lines = ["c"]
+                return
             kind = message.get("op")
-            if kind == "command":
+            if message.get("id") is None:
+                self._update(message)
+            elif kind == "command":
                 self._request = message.get("id")
                 self._lines = [str(line) for line in message.get("lines") or [""]]
             else:
                 self._answer(kind, message, debugger)
+
+    def updated(self):
+        """Take what the supervisor has sent while the program runs; whether there was something."""
+        with self.gate:
+            messages = list(self.channel.waiting_messages())
+            for message in messages:
+                self._update(message)
+        return bool(messages)
+
+    def _update(self, message):
+        if message.get("op") == "drop_lines":
+            self._lines, self._left = [], 0
+        elif message.get("op") == "set_breakpoints":
+            debugger = self.debugger()
+            running = not debugger.busy
+            if running:
+                self.engine.pause(debugger)
+            self._set_breakpoints(message)
+            if running:
+                self.engine.resume(debugger, None)
+
+    def _set_breakpoints(self, message):
+        self.table.restore(self.main_debugger, message.get("breakpoints") or [])
+        self.table.reserve(message.get("next_breakpoint") or 0)
+        self.breakpoints_changed()
+        self.table.changes(self.main_debugger)
 
     def _answer(self, kind, message, debugger):
         self.waiting, self.evaluating = False, threading.get_ident()
@@ -301,9 +350,7 @@ class Session:
         if kind == "inspect":
             return inspecting.inspect(debugger, message)
         if kind == "set_breakpoints":
-            self.table.restore(self.main_debugger, message.get("breakpoints") or [])
-            self.breakpoints_changed()
-            self.table.changes(self.main_debugger)
+            self._set_breakpoints(message)
             return {"breakpoints": self.table.export(self.main_debugger)}
         if kind == "state":
             return self.report.state(debugger)
@@ -378,10 +425,29 @@ class Session:
             self.channel.drain()
         os._exit(0)
 
-    def forked(self):
-        """In a forked child: nothing of us may act there."""
-        self.channel.abandon()
-        self.engine.abandon()
+    def forked(self, connect):
+        """In a forked child, where only this thread is: begin anew. `connect` as `Channel.forked` takes it."""
+        evaluating = self.evaluating == threading.get_ident()
+        self.gate.forked()
+        self.turn = Turn(self.gate)
+        self.channel.forked(connect)
+        self.reply.clear()
+        self.waiting, self.evaluating = False, None
+        self._lines, self._left, self._not_run, self._request = [], 0, [], None
+        self.hold_notices, self._told = [], set()
+        self.child, self.held, self.post_mortems = evaluating, True, False
+        debugger = getattr(self._local, "debugger", None)
+        if evaluating and debugger is not None:
+            # This thread is at our prompt: where it comes back to it, that is a stop. Until then it may come to others.
+            self._forked_at = debugger
+            self._local.debugger = debugger = Debugger(self, self.main_debugger)
+            debugger.botframe = self._forked_at.botframe
+        if connect is None:
+            self.engine.abandon()
+        elif debugger is not None:
+            debugger.set_continue()
+            debugger.stepping, debugger.guard = False, None
+            self.engine.resume(debugger, None)
 
 
 def _seen(exc):

@@ -36,6 +36,8 @@ class Turn:
         """Give the turn back; `stepping`: this thread stops again soon and wants it first."""
         me = threading.get_ident()
         with self._gate, self._changed:
+            if self._owner != me:
+                return  # a forked child, back from a stop of its parent
             self._depth -= 1
             if self._depth:
                 return

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 
 from .errors import GuestError
-from .reports import Reports
+from .reports import TOLD, Reports
 from .stop import said, stop_of
+from .target import Target
 
 INTERRUPT_S = 2.0
 """How long a program is given to come to a prompt when it is broken into."""
@@ -15,7 +16,6 @@ OVERTIME_S = 0.25
 _AGAIN_S = 0.1
 _STACKS_S = 0.15
 _KILL_S = 5.0
-_TOLD = 1000
 WAIT = "`wait` waits for it, `wait` with interrupt=true stops it where it is, the command `q` kills it."
 _STUCK = (
     "The program could not be stopped: it is inside a call that doesn't return to Python, or is not yet running."
@@ -76,7 +76,7 @@ class Asking(Reports):
             )
         if self.state == "exited":
             raise GuestError(
-                "conflict", "The program has exited (%s)." % self._place.how(), "`run` starts it again."
+                "conflict", "The program has exited (%s)." % self._at.place.how(), "`run` starts it again."
             )
 
     def _ask(self, request: dict, deadline: float, call) -> dict | None:
@@ -86,18 +86,21 @@ class Asking(Reports):
         """
         with self._changed:
             self._require_stopped()
-            number = self._owed = self._serving = self._next_number()
-            self._lines, self._left = [], None
-            debuggee = self._present()
-        debuggee.send(dict(request, id=number))
+            target = self._at
+            number = self._give(target, [])
+            target.asked = True
+        target.send(dict(request, id=number))
         with self._changed:
             self._changed.wait_for(
-                lambda: self._owed != number or self._gone or call.cancelled.is_set(), left(deadline)
+                lambda: (
+                    target.owed != number or self._at is not target or self._gone or call.cancelled.is_set()
+                ),
+                left(deadline),
             )
             reply = self._replies.pop(number, None)
         if reply is None:
-            if not self._gone:
-                self._give_up(number, deadline, call)
+            if not self._gone and self._at is target:
+                self._give_up(target, number, deadline, call)
             return None
         if reply.get("error"):
             error = reply["error"]
@@ -105,12 +108,20 @@ class Asking(Reports):
             raise GuestError("invalid", message or "The debugger refused it.")
         return {key: value for key, value in reply.items() if key not in ("event", "id")}
 
-    def _give_up(self, number: int, deadline: float, call) -> None:
+    def _give(self, target: Target, lines: list) -> int:
+        """The number of a request that `target`, which is stopped, owes an answer from now on."""
+        number = target.owed = self._serving = self._next_number()
+        target.lines, target.left = lines, None
+        target.resumed = target.stepping = False
+        target.since = time.monotonic()
+        return number
+
+    def _give_up(self, target: Target, number: int, deadline: float, call) -> None:
         """Break into a request. Until its reply comes, which is dropped, the program runs in it."""
         self._break_in(deadline, call)
         with self._changed:
             self._replies.pop(number, None)
-            if self._owed == number and not self._gone:
+            if target.owed == number and self._at is target and not self._gone:
                 self.state = "running"
 
     # Breaking in.
@@ -123,26 +134,27 @@ class Asking(Reports):
     def _interrupt(self, deadline: float) -> tuple:
         """Break into the program: (whether it has stopped or is gone, why not, the stacks that it is in or None)."""
         with self._changed:
-            debuggee, seen = self._debuggee, self._arrivals
-            if debuggee is None or self._gone or self._owed is None:
+            target = self._at
+            seen = target.arrivals
+            if self._debuggee is None or self._gone or target.owed is None:
                 return True, None, None
-            if self._lost:
+            if target.lost:
                 return False, _CUT_OFF, None
-        while not self._arrived(debuggee, seen, 0.0):
+        while not self._arrived(target, seen, 0.0):
             # The debugger lets an interrupt pass between two things that it does (it may not have read the command yet), and programs
             # may catch it: so it is sent until it has had its effect.
-            debuggee.interrupt()
-            if self._arrived(debuggee, seen, min(_AGAIN_S, left(deadline))):
+            target.interrupt()
+            if self._arrived(target, seen, min(_AGAIN_S, left(deadline))):
                 break
             if not left(deadline):
-                stacks = debuggee.stacks(_STACKS_S)
-                return (True, None, None) if self._arrived(debuggee, seen, 0.0) else (False, _STUCK, stacks)
+                stacks = self._present().stacks(target, _STACKS_S)
+                return (True, None, None) if self._arrived(target, seen, 0.0) else (False, _STUCK, stacks)
         return True, None, None
 
-    def _arrived(self, debuggee, seen: int, seconds: float) -> bool:
+    def _arrived(self, target: Target, seen: int, seconds: float) -> bool:
         with self._changed:
             return self._changed.wait_for(
-                lambda: self._arrivals != seen or self._gone or self._debuggee is not debuggee, seconds
+                lambda: target.arrivals != seen or self._gone or self._at is not target, seconds
             )
 
     def _kill(self) -> None:
@@ -161,7 +173,7 @@ class Asking(Reports):
             events = self._take(lambda number: True)
             stopped = any(event.get("stopped") for event in events) and self.state == "stopped"
             if stopped:
-                frame = self._place.frame or {}
+                frame = self._at.place.frame or {}
                 self._notices.insert(
                     0,
                     "Since the last answer the program had stopped at %s:%s."
@@ -169,7 +181,7 @@ class Asking(Reports):
                 )
             text = "".join([said(event) for event in events]).strip()
             if text and not stopped:
-                self._notice(["To the command before, pdb had said:\n" + text[:_TOLD]])
+                self._notice(["To the command before, pdb had said:\n" + text[:TOLD]])
             dropped = [str(line) for event in events for line in event.get("not_run") or []]
             if dropped:
                 self._notice(["Of the command before, %d lines were not run." % len(dropped)])
@@ -188,7 +200,7 @@ class Asking(Reports):
         extra = {key: value for key, value in extra.items() if value is not None}
         if call is not None and call.cancelled.is_set():
             self._notice(notes)
-            return stop_of(self.state, self.stop, self.run, self._place, [], ("", 0), None, [], extra)
+            return stop_of(self.state, self.stop, self.run, self._at.place, [], ("", 0), None, [], extra)
         notices, self._notices = self._notices + notes, []
         table = self._state.breakpoints.table() if self._table_changed else None
         self._table_changed = False
@@ -197,7 +209,11 @@ class Asking(Reports):
             self._debuggee.output.drain()
             output = self._debuggee.output.take()
         replies = self._take(wanted)
-        return stop_of(self.state, self.stop, self.run, self._place, replies, output, table, notices, extra)
+        if self._targets.seen and self.state != "exited":
+            extra["process"] = self._at.told_as()
+        return stop_of(
+            self.state, self.stop, self.run, self._at.place, replies, output, table, notices, extra
+        )
 
     def _answer_own(self, call, **extra) -> dict:
         """The answer of the command that has the turn."""

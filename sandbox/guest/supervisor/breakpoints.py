@@ -39,6 +39,8 @@ class Breakpoints:
         self._table: dict[int, dict] = {}
         self._told: dict[int, tuple] = {}
         self._following = 1
+        self.version = 0
+        """Counts what was set, changed or deleted; hits and moved lines don't count."""
         self._files: dict[str, _File] = {}
 
     def table(self) -> list[dict]:
@@ -87,7 +89,9 @@ class Breakpoints:
             old, self._table = self._table, new
             self._following = max([self._following] + [number + 1 for number in new])
             self._forget_files()
-            return _without_hits(old) != _without_hits(new)
+            changed = _without_hits(old) != _without_hits(new)
+            self.version += changed
+            return changed
 
     def file_changed(self, path: str) -> list[dict]:
         """Follow the breakpoints of `path` (relative to the workspace) to their lines in its present text.

@@ -44,9 +44,12 @@ class Child:
         """Process ids of its tree, itself included while it lives."""
         return self._owner.descendants(self)
 
-    def kill_tree(self) -> None:
-        """Kill it and everything that descends from it. They are reaped soon after; `wait` tells for the process itself."""
-        self._owner.kill_tree(self)
+    def kill_tree(self) -> int:
+        """Kill it and everything that descends from it; gives how many those were.
+
+        They are reaped soon after; `wait` tells for the process itself.
+        """
+        return self._owner.kill_tree(self)
 
     def _finish(self, status: tuple[int | None, str | None]) -> None:
         self.status = status
@@ -104,12 +107,12 @@ class Children:
             os.kill(child.pid, number)
             return True
 
-    def kill_tree(self, child: Child) -> None:
-        """Kill `child` and everything that descends from it."""
+    def kill_tree(self, child: Child) -> int:
+        """Kill `child` and everything that descends from it; gives how many those were."""
         with self._changed:
             if self._alive.get(child.pid) is child:
                 _kill_group(child.pid)
-        self._kill_all(lambda processes: self._tree(child, processes))
+        return self._kill_all(lambda processes: self._tree(child, processes))
 
     def kill_everything(self) -> None:
         """Kill all children and all that descends from them; nothing can be started afterwards."""
@@ -196,13 +199,13 @@ class Children:
         if child is not None:
             child._finish(_decode(status))
 
-    def _kill_all(self, find) -> None:
+    def _kill_all(self, find) -> int:
         killed: set[int] = set()
         # A process with a pending SIGKILL can't fork any more, so this ends when a look finds nobody new.
         while True:
             new = find(_processes()) - killed - {os.getpid()}
             if not new:
-                return
+                return len(killed)
             with self._changed:
                 for pid in new:
                     _kill(pid)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 
 from .entrypoint import STARTERS, behind_coverage, of_command_line
 from .errors import GuestError
@@ -17,6 +18,9 @@ _MONITORING = (3, 12)
 _VERSION = re.compile(r"[-\d.]+$")
 _FOREIGN = {"site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox", "node_modules", ".eggs"}
 _SYSTEM = ("/usr/bin/", "/bin/", "/usr/sbin/", "/sbin/", "/usr/games/")
+_RUNS_OTHERS = re.compile(r"\bexec\b|\brunpy\b|\bimportlib\b|__import__")
+_IMPORTS = re.compile(r"\b(?:from\s+([\w.]+)\s+import\b|import\s+([\w., \t]+))")
+_NAMES = re.compile(r"(?:^|,)\s*(\w+)")
 _STARTERS = STARTERS | {"pip", "virtualenv", "venv", "ensurepip", "pre-commit", "pre_commit"}
 """Never the program that is meant."""
 _TOOLS = set(
@@ -69,6 +73,35 @@ def choose(question: Question, text: str, workdir: str) -> Chosen | None:
         return _chosen(options, target, question)
     except (GuestError, OSError):
         return None  # interactive, or a file that isn't there: Python itself says so
+
+
+def choose_child(question: Question, workdir: str) -> Chosen | None:
+    """How `question`, which the debugged program has started, is debugged too; None when it runs no code of the repository."""
+    chosen = choose(question, "", workdir)
+    if chosen is not None or question.version < OLDEST:
+        return chosen
+    try:
+        options, target = of_command_line(question.words, question.cwd)
+    except (GuestError, OSError):
+        return None
+    if target["mode"] != "code" or not _may_come_to_the_repository(target["target"]):
+        return None
+    return Chosen(options, target, [])
+
+
+def _may_come_to_the_repository(code: str) -> bool:
+    """Whether `python -c` with this code imports or runs anything but parts of the standard library."""
+    if "multiprocessing.spawn" in code or "multiprocessing.forkserver" in code:
+        return True
+    if _RUNS_OTHERS.search(code):
+        return True
+    library = getattr(sys, "stdlib_module_names", ())
+    names = {name for pair in _imports(code) for name in _NAMES.findall(pair)}
+    return any(name not in library for name in names)
+
+
+def _imports(code: str) -> list:
+    return [after_from or listed for after_from, listed in _IMPORTS.findall(code)]
 
 
 def _chosen(options: list, target: dict, question: Question) -> Chosen:

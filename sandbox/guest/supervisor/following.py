@@ -1,7 +1,7 @@
-"""Follows a command line to the Python program in it that is to be debugged.
+"""Follows a command line to the Python program in it that is to be debugged, and that program to its children.
 
-Every interpreter that the command starts loads `hooks/sitecustomize.py`, which asks here whether it is the one. See `_pdbox_debug.py`
-for what is asked and answered.
+Every interpreter that the command starts, or that the program starts while there are breakpoints, loads `hooks/sitecustomize.py`, which
+asks here whether it is one. See `_pdbox_debug.py` for what is asked and answered. What the program forks only tells that it is there.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import os
 import re
 import socket
 import struct
+import threading
 
 from ..hooks._pdbox_debug import FORGET, TOX
-from .choice import Question, choose
+from .choice import Question, choose, choose_child
 from .tests_run import HOOKS, with_hooks
 
 UNSEEN = (
@@ -25,28 +26,33 @@ _LAUNCHER = os.path.join(os.path.dirname(HOOKS), "debugger", "launch.py")
 _ASK_S = 5.0
 _numbers = itertools.count(1)
 _MAX_QUESTION = 1 << 22
+_MAX_ASKERS = 64
 
 
 class Following:
-    """Answers the interpreters of one run. `on_chosen(socket, pid, chosen)` is called for the first that is meant."""
+    """Answers the interpreters of one run.
 
-    def __init__(self, text: str, state, dump_fd: int, on_chosen) -> None:
-        self.chosen: str | None = None
+    `listener.on_chosen(socket, pid, chosen)` is called for the first that is meant, unless `chosen` is there from the beginning; then
+    `wants_child()` and `on_child(socket, pid, text, target, counts)` for its children: whether there may be one more, and here it is.
+    """
+
+    def __init__(self, text: str, state, dump_fd: int, listener, chosen: str | None = None) -> None:
+        self.chosen = chosen
         """What is debugged."""
         self.helpers: list = []
         """What asked before it, and was not meant."""
-        self.later: list = []
-        """What asked after it, and would have been meant."""
         self._text = text
         self._workdir = state.workdir
         self._dump_fd = dump_fd
-        self._on_chosen = on_chosen
+        self._listener = listener
         self._over = False
+        self._choosing = threading.Lock()
+        self._askers = threading.BoundedSemaphore(_MAX_ASKERS)
         # Beside the supervisor's own socket: it goes with the rest of us, and its name is short enough.
-        self._path = os.path.join(state.home, "f%d" % next(_numbers))
+        self.path = os.path.join(state.home, "f%d" % next(_numbers))
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.bind(self._path)
-        self._socket.listen(64)
+        self._socket.bind(self.path)
+        self._socket.listen(512)
 
     def command(self, words: list) -> list:
         """`words` with our hooks in front of each PYTHONPATH that they assign, which would take their place."""
@@ -56,7 +62,7 @@ class Following:
         """`env` with what the interpreters need to ask."""
         before = env.get("PYTHONPATH", "")
         # An empty entry would be the current folder, so none is made.
-        added = {"PYTHONPATH": HOOKS + (os.pathsep + before if before else ""), "PDBOX_DEBUG": self._path}
+        added = {"PYTHONPATH": HOOKS + (os.pathsep + before if before else ""), "PDBOX_DEBUG": self.path}
         for name, ours in TOX.items():
             if name != "TOX_OVERRIDE" or name not in env:
                 added[name] = env.get(name, "") + ours
@@ -69,10 +75,14 @@ class Following:
             if self._over:
                 asking.close()
                 break
-            self._answer(asking)
+            # Each in a thread of its own: nobody waits for one that asks slowly, or never.
+            if self._askers.acquire(blocking=False):
+                threading.Thread(target=self._answer, args=(asking,), name="asked", daemon=True).start()
+            else:
+                asking.close()
         self._socket.close()
         try:
-            os.unlink(self._path)
+            os.unlink(self.path)
         except OSError:
             pass  # the program has removed it
 
@@ -82,7 +92,7 @@ class Following:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as last:
             last.setblocking(False)
             try:
-                last.connect(self._path)
+                last.connect(self.path)
             except BlockingIOError:
                 pass  # many are asking already: one of them ends it
             except OSError:
@@ -99,24 +109,51 @@ class Following:
         taken = False
         try:
             asking.settimeout(_ASK_S)
-            question = _question(asking)
-            if question is not None:
-                taken = self._decide(asking, question)
-        except OSError:
-            pass  # it is gone
+            fields = _fields(asking)
+            if fields[0] == "fork":
+                taken = self._take_fork(asking, fields)
+            else:
+                taken = self._decide(asking, _question(fields))
+        except (OSError, ValueError):
+            pass  # it is gone, or it is none of ours
         finally:
+            self._askers.release()
             if not taken:
                 asking.close()
 
-    def _decide(self, asking: socket.socket, question: Question) -> bool:
-        chosen = choose(question, self._text, self._workdir)
-        if chosen is None or self.chosen is not None:
-            asking.sendall(struct.pack(">I", 0 if self.chosen is None else FORGET))
-            seen = self.helpers if chosen is None else self.later
-            if len(seen) < 20:
-                seen.append(question.text())
+    def _take_fork(self, asking: socket.socket, fields: list) -> bool:
+        if not self._listener.wants_child():
             return False
+        counts = [tuple(map(int, entry.split(":"))) for entry in fields[2].split(",") if entry]
+        asking.settimeout(None)
+        told = {number: (hits, ignore) for number, hits, ignore in counts}
+        return self._listener.on_child(asking, _pid_of(asking, int(fields[1])), None, None, told)
+
+    def _decide(self, asking: socket.socket, question: Question) -> bool:
+        with self._choosing:
+            if self.chosen is None:
+                return self._choose(asking, question)
+        chosen = choose_child(question, self._workdir)
+        if chosen is None or not self._listener.wants_child():
+            asking.sendall(struct.pack(">I", 0 if chosen is None else FORGET))
+            return False
+        self._invite(asking, chosen)
+        pid = _pid_of(asking, question.pid)
+        return self._listener.on_child(asking, pid, question.text(), chosen.target, None)
+
+    def _choose(self, asking: socket.socket, question: Question) -> bool:
+        chosen = choose(question, self._text, self._workdir)
+        if chosen is None:
+            asking.sendall(struct.pack(">I", 0))
+            if len(self.helpers) < 20:
+                self.helpers.append(question.text())
+            return False
+        self._invite(asking, chosen)
         self.chosen = question.text()
+        self._listener.on_chosen(asking, _pid_of(asking, question.pid), chosen)
+        return True
+
+    def _invite(self, asking: socket.socket, chosen) -> None:
         words = chosen.options + [_LAUNCHER, "{channel}", "{dump}"]
         answer = b"\0".join(os.fsencode(word) for word in words)
         descriptors = array.array("i", [self._dump_fd]).tobytes()
@@ -124,17 +161,18 @@ class Following:
         asking.sendmsg([struct.pack(">I", len(answer))], ancillary)
         asking.sendall(answer)
         asking.settimeout(None)
-        self._on_chosen(asking, _pid_of(asking, question.pid), chosen)
-        return True
 
 
-def _question(asking: socket.socket) -> Question | None:
+def _fields(asking: socket.socket) -> list:
     size = struct.unpack(">I", _exactly(asking, 4))[0]
     if size > _MAX_QUESTION:
-        return None
-    fields = [os.fsdecode(field) for field in _exactly(asking, size).split(b"\0")]
+        raise ValueError("a question of %d bytes" % size)
+    return [os.fsdecode(field) for field in _exactly(asking, size).split(b"\0")]
+
+
+def _question(fields: list) -> Question:
     if len(fields) < 4 or not re.match(r"\d+\.\d+$", fields[0]) or not fields[1].isdigit():
-        return None
+        raise ValueError("no question")
     version = tuple(int(number) for number in fields[0].split("."))
     return Question(version, int(fields[1]), fields[2], fields[3:])
 

@@ -14,7 +14,8 @@ import time
 from . import lines as pdb_lines
 from .asking import INTERRUPT_S, left
 from .errors import GuestError
-from .starting import Starting
+from .switching import Switching
+from .target import Target
 
 END_GRACE_S = 2.0
 QUIT_GRACE_S = 1.0
@@ -23,7 +24,7 @@ RETURN_S = 0.1
 PYTEST_USAGE_ERROR = 4
 
 
-class Program(Starting):
+class Program(Switching):
     """The debuggee of a session, through all its runs."""
 
     def command(
@@ -40,7 +41,9 @@ class Program(Starting):
         try:
             self._check_stop(expect_stop)
             self._take_unseen()
-            lines, answer = self._prepare(lines, entrypoint, env, deadline, call)
+            lines, answer = self._take_process_lines(lines, deadline, call)
+            if answer is None:
+                lines, answer = self._prepare(lines, entrypoint, env, deadline, call)
             return self._feed(lines, deadline, call) if answer is None else answer
         finally:
             self._leave_turn()
@@ -57,10 +60,7 @@ class Program(Starting):
         else:
             self._look_whether_it_still_reads()
         if stopped:
-            with self._changed:
-                self._changed.wait_for(
-                    lambda: self.state != "running" or call.cancelled.is_set(), left(deadline)
-                )
+            self._await(lambda: self.state != "running" or call.cancelled.is_set(), left(deadline))
             self._look_for_reading()
         with self._changed:
             reason = "deadline" if self.state == "running" else None
@@ -137,14 +137,12 @@ class Program(Starting):
                 self._carried.append({"not_run": lines})
                 self._note("No time was left for the command.")
                 return self._answer_own(call)
-            number = self._owed = self._serving = self._next_number()
-            self._lines, self._left = lines, None
-            self._resumed = False
+            target, debuggee = self._at, self._present()
+            number = self._give(target, lines)
             self.state = "running"
-            debuggee = self._present()
-        debuggee.send({"op": "command", "id": number, "lines": lines})
+        target.send({"op": "command", "id": number, "lines": lines})
         stacks = None
-        if not self._await_outcome(number, deadline, call):
+        if not self._await_outcome(target, number, deadline, call):
             stacks = self._at_deadline(deadline, call)
         with self._changed:
             restart = self._restart if self._debuggee is debuggee else None
@@ -157,40 +155,61 @@ class Program(Starting):
             reason = "deadline" if self.state == "running" else None
             return self._answer_own(call, native_stack=stacks, reason=reason)
 
-    def _settled(self, number: int) -> bool:
+    def _settled(self, target: Target, number: int) -> bool:
         return bool(
             self._gone
-            or self._owed != number
+            or target.owed != number
+            or self._at is not target
+            and self.state == "stopped"
             or self.state == "waiting_for_input"
             or self._restart
             or self._ending
             or self._quit
         )
 
-    def _await_outcome(self, number: int, deadline: float, call) -> bool:
+    def _await_outcome(self, target: Target, number: int, deadline: float, call) -> bool:
         """Whether there is something to tell."""
         if self._was_reading:
-            self._await_settled(number, min(RETURN_S, left(deadline)), call)
+            self._await_settled(target, number, min(RETURN_S, left(deadline)), call)
             self._look_for_reading()
         with self._changed:
-            settled = self._await_settled(number, left(deadline), call)
-            if self._quit and not self._gone:
-                self._await_gone(QUIT_GRACE_S)
-                if not self._gone:
-                    self._present().kill()
-                    self._await_gone(QUIT_GRACE_S)
+            settled = self._await_settled(target, number, left(deadline), call)
+            if self._quit:
+                self._end_all(target)
             elif self._ending and not self._gone:
-                self._await_end(number, min(END_GRACE_S, left(deadline)))
-            return settled and not (call.cancelled.is_set() and not self._settled(number))
+                self._await_end(min(END_GRACE_S, left(deadline)))
+            return settled and not (call.cancelled.is_set() and not self._settled(target, number))
 
-    def _await_settled(self, number: int, seconds: float, call) -> bool:
+    def _await_settled(self, target: Target, number: int, seconds: float, call) -> bool:
+        return self._await(lambda: self._settled(target, number) or call.cancelled.is_set(), seconds)
+
+    def _await(self, done, seconds: float) -> bool:
+        """Wait until `done()`; another process that has stopped gets its turn when the current one takes too long."""
+        deadline = time.monotonic() + seconds
         with self._changed:
-            return self._changed.wait_for(lambda: self._settled(number) or call.cancelled.is_set(), seconds)
+            while True:
+                self._advance()
+                if done():
+                    return True
+                patience, rest = self._targets.patience(), left(deadline)
+                if not rest:
+                    return False
+                self._changed.wait(rest if patience is None else min(rest, patience))
 
-    def _await_end(self, number: int, seconds: float) -> None:
-        # A post-mortem stop may come after the end was told.
-        self._changed.wait_for(lambda: self._gone or self._owed != number, seconds)
-        if not self._gone and self._owed == number:
+    def _end_all(self, target: Target) -> None:
+        """`q` was given to `target`: the program ends with all that it has started."""
+        if target is self._targets.main and not self._main_gone:
+            self._changed.wait_for(
+                lambda: self._main_gone or self._gone, QUIT_GRACE_S
+            )  # with its own exit code
+        killed = self._present().kill()
+        if killed:
+            self._note("Processes that the program had started and that were killed with it: %d." % killed)
+        self._await_gone(QUIT_GRACE_S)
+
+    def _await_end(self, seconds: float) -> None:
+        # A post-mortem stop may come after the end was told, or that of a child.
+        if not self._await(lambda: self._gone or self.state == "stopped", seconds):
             self._note(
                 "The program's main part has finished (exit code %s), but %s."
                 % ((self._ended or {}).get("exit_code"), self._present().remainder)
@@ -202,7 +221,7 @@ class Program(Starting):
         Gives the stacks when that failed.
         """
         cancelled = call.cancelled.is_set()
-        if self._resumed and not cancelled:
+        if self._at.resumed and not cancelled:
             self._look_for_reading()
             return None
         stopped, why, stacks = self._break_in(deadline, call)
@@ -221,7 +240,7 @@ class Program(Starting):
         if (
             self._gone
             and is_pytest
-            and self._place.exit_code == PYTEST_USAGE_ERROR
+            and self._at.place.exit_code == PYTEST_USAGE_ERROR
             and self.stop == self._entry
         ):
             self._refuse_start()
@@ -242,7 +261,7 @@ class Program(Starting):
 
     def _look_for_reading(self) -> None:
         debuggee = self._debuggee
-        if debuggee is not None and self._resumed and self.state == "running" and debuggee.reads_stdin():
+        if debuggee is not None and self._at.resumed and self.state == "running" and debuggee.reads_stdin():
             with self._changed:
                 if self.state == "running":
                     self.state, self._seen_reading = "waiting_for_input", True

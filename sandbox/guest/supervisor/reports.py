@@ -7,13 +7,21 @@ import threading
 
 from .debuggee import Debuggee
 from .entrypoint import Launch
-from .stop import Place, bounded
+from .stop import bounded, said
+from .target import Target
+from .targets import MAX_TARGETS, TOO_MANY, Targets, merged, where
 
 KEPT_NOTICES = 40
+TOLD = 1000
+"""Characters of a reply that a notice repeats."""
+_OF_CHILDREN = frozenset("prompt resumed reply notice restart quit".split())
 _CUT_OFF = (
     "The program ended before its end: by `os._exit(1)`, or at a breakpoint after it had closed the debugger's"
     " connection (`os.closerange`)."
 )
+
+
+_LEFT = "The program itself has ended. Child processes of it that are still stopped: %d. `c` lets them go on, `q` ends them."
 
 
 class Reports:
@@ -31,167 +39,346 @@ class Reports:
         """The last launch that came to a prompt: what a command without an entry point starts."""
         self._entry = 0
         self._starting = False
-        self._place = Place()
+        self._targets = Targets(Target())
         self._numbers = 0
-        self._owed: int | None = None
-        """The request that the debugger has and has not answered. Without one it is at its prompt, or gone."""
         self._serving: int | None = None
         """The command whose caller still waits: what is said to it is for nobody else."""
-        self._lines: list = []
-        self._left: int | None = None
         self._said: list = []
-        self._arrivals = 0
-        """Counts the times that the debugger came to its prompt: who waits for that compares with what it saw before."""
         self._replies: dict = {}
         self._notices: list = []
         self._table_changed = False
-        self._resumed = False
+        self._told: set = set()
         self._ended: dict | None = None
         self._ending = False
         self._restart: dict | None = None
         self._quit = False
-        self._lost = False
         self._seen_reading = False
         self._was_reading = False
+        self._main_gone = True
         self._gone = True
-        self._looked: tuple = ()
         self.state = "not_started"
         self.stop = 0
         self.run = 0
 
+    @property
+    def _at(self) -> Target:
+        """The process that is looked at."""
+        return self._targets.current
+
     def status(self) -> dict:
         """State, stop, run and frame, at once."""
         with self._changed:
-            frame = self._place.frame if self.state == "stopped" else None
+            frame = self._at.place.frame if self.state == "stopped" else None
             return {"state": self.state, "stop": self.stop, "run": self.run, "frame": frame}
 
-    def on_event(self, debuggee: Debuggee, header: dict) -> None:
-        """A frame of the debugger. What runs there is not trusted: anything unknown is dropped."""
-        handler = getattr(self, "_on_" + str(header.get("event")), None)
+    def on_event(self, target: Target, header: dict) -> None:
+        """A frame of a debugger. What runs there is not trusted: anything unknown is dropped."""
+        event = str(header.get("event"))
+        handler = getattr(self, "_on_" + event, None)
         with self._changed:
-            if handler is not None and debuggee is self._debuggee:
-                if isinstance(header.get("breakpoints"), list) and header["event"] != "reply":
-                    changed = self._state.breakpoints.replace(header["breakpoints"])
-                    self._table_changed = self._table_changed or changed
-                self._notice(header.get("notices") or [])
-                handler(header)
-                if (
-                    header["event"] != "resumed"
-                ):  # nobody waits for that: waking them would cost each step its time
-                    self._changed.notify_all()
+            if handler is None or self._targets.all.get(target.number) is not target:
+                return
+            if target is not self._targets.main and event not in _OF_CHILDREN:
+                return
+            if isinstance(header.get("breakpoints"), list) and event != "reply":
+                self._take_table(target, header["breakpoints"])
+            self._notice(header.get("notices") or [])
+            handler(target, header)
+            # Nobody waits for a program to go on: waking them would cost each step its time.
+            if event != "resumed" or self._targets.seen:
+                self._settle()
 
     def on_exit(self, debuggee: Debuggee) -> None:
-        """It has ended, and all that it reported has come."""
+        """The program itself has ended, and all that it reported has come."""
+        with self._changed:
+            if debuggee is not self._debuggee or self._main_gone:
+                return
+            self._main_gone = True
+            main = self._targets.main
+            self._targets.remove(main)
+            others = self._held()
+            if others:
+                self._notice([_LEFT % len(others)])
+                if self._at is main:
+                    self._turn_to_a_running_one()
+            self._settle()
+
+    def admit(self, debuggee: Debuggee) -> bool:
+        """Whether a child of the program is to have a debugger: there are breakpoints, and it is not one too many."""
+        with self._changed:
+            if debuggee is not self._debuggee or self._gone or not self._state.breakpoints.table():
+                return False
+            return self._has_room()
+
+    def on_child(self, target: Target, counts: dict | None) -> list | None:
+        """A child has come, forked where it has `counts` of its own; the table of breakpoints for it, None when it isn't taken."""
+        with self._changed:
+            if target.debuggee is not self._debuggee or self._gone:
+                return None
+            if not self._has_room():
+                return None
+            parent = self._targets.add(target)
+            target.owed, target.resumed = self._next_number(), True
+            table = self._state.breakpoints.table()
+            if self._targets.main.told is None:
+                # Until now its table was the only one.
+                self._targets.main.told = {row["id"]: row for row in table}
+                self._targets.main.version = self._state.breakpoints.version
+            if counts is None:
+                table = self._state.breakpoints.to_tell()
+                target.version, target.told = (
+                    self._state.breakpoints.version,
+                    {row["id"]: row for row in table},
+                )
+                return table
+            target.version, target.told = parent.version, _counted(parent.told or {}, counts)
+            self._tell_running()
+            return table
+
+    def on_gone(self, target: Target) -> None:
+        """A child has ended, or goes on without us."""
+        with self._changed:
+            if self._targets.all.get(target.number) is not target:
+                return
+            stopped = target.stopped
+            self._targets.remove(target)
+            if stopped or target is self._at and target.stepping:
+                how = " while it was stopped" if stopped else ""
+                self._notice(["Process %d (pid %d) has ended%s." % (target.number, target.pid, how)])
+            if target is self._at:
+                self._turn_to_a_running_one()
+            self._settle()
+
+    def _settle(self) -> None:
+        """After something has come."""
+        if self._main_gone and not self._gone and not self._held():
+            self._exit()
+        self._advance()
+        self._changed.notify_all()
+
+    def _held(self) -> list:
+        """The processes that are stopped, or will be soon: they take a step, or evaluate something."""
+        return [
+            target
+            for target in self._targets.all.values()
+            if target.stopped or target is self._at and (target.stepping or not target.resumed)
+        ]
+
+    def _exit(self) -> None:
+        """The program is over, and nobody of it is stopped any more; whoever still runs goes on without us."""
+        debuggee, main = self._present(), self._targets.main
         status = debuggee.child.status or (None, None)
         native = debuggee.native()
-        with self._changed:
-            if debuggee is self._debuggee:
-                self._gone = True
-                self.state = "exited"
-                # What runs a command line tells a crash in it by an exit code of its own.
-                crashed = status[1] or (debuggee.launch.command and self._ended is None)
-                self._place.exited(status, native if crashed else None, self._ended)
-                self._tell_left()
-                self._tell_cut_off()
-                self._owed = None
-                self._changed.notify_all()
+        self._gone = True
+        self._targets.current = main
+        self.state = "exited"
+        # What runs a command line tells a crash in it by an exit code of its own.
+        crashed = status[1] or (debuggee.launch.command and self._ended is None)
+        main.place.exited(status, native if crashed else None, self._ended)
+        self._tell_left()
+        self._tell_cut_off()
+        main.owed = None
+        for target in self._targets.all.values():
+            if target.channel is not None:
+                target.channel.close()
+        debuggee.close()
+
+    def _has_room(self) -> bool:
+        room = len(self._targets.all) < MAX_TARGETS
+        if not room and TOO_MANY not in self._told:
+            self._told.add(TOO_MANY)
+            self._notice([TOO_MANY])
+        return room
+
+    # Whose turn it is.
+
+    def _advance(self) -> None:
+        """Turn to the next process that has stopped, when the current one goes on."""
+        if self._gone or self._targets.patience() != 0.0:
+            return
+        before, target = self._at, self._targets.waiting.popleft()
+        self._drop_lines(before)
+        self._turn_to(target)
+
+    def _turn_to(self, target: Target) -> None:
+        """Have `target`, which is stopped, looked at."""
+        self._targets.current = target
+        header, target.pending = target.pending, None
+        if header is not None:
+            self._arrive(target, header)
+            return
+        # It was told before, when the user turned away from it.
+        self.state = "stopped"
+        self._said.append(dict(self._shown(target), id=self._serving))
+
+    @staticmethod
+    def _shown(target: Target) -> dict:
+        text = "[process %d, %s]\n" % (target.number, where(target))
+        return {"text": text, "source": target.place.values["source"]}
+
+    def _turn_to_a_running_one(self) -> None:
+        main = self._targets.main
+        others = [target for target in self._targets.all.values() if not target.stopped]
+        self._targets.current = others[0] if others else main
+        self.state = "running"
+
+    def _drop_lines(self, target: Target) -> None:
+        """The lines that a process has left from a command that is over now: they were meant for its next stop, not for a later one."""
+        if target.owed is not None and target.left:
+            dropped, target.left = target.lines[len(target.lines) - target.left :], None
+            target.post({"op": "drop_lines"})
+            self._said.append({"not_run": dropped, "id": target.owed})
+
+    def _take_table(self, target: Target, rows: list) -> None:
+        breakpoints = self._state.breakpoints
+        if self._targets.seen:
+            told, target.told = target.told or {}, {row["id"]: row for row in rows}
+            rows = merged(breakpoints.table(), told, rows)
+        behind = target.version != breakpoints.version
+        changed = breakpoints.replace(rows)
+        self._table_changed = self._table_changed or changed
+        if not behind:
+            target.version = breakpoints.version
+        if changed and self._targets.seen:
+            self._tell_running()
+
+    def _tell_running(self) -> None:
+        """Have the processes that run know the breakpoints as they are now."""
+        breakpoints = self._state.breakpoints
+        for target in self._targets.all.values():
+            if target.version == breakpoints.version or target.stopped or target.asked or not target.resumed:
+                continue
+            table = breakpoints.table()
+            message = {
+                "op": "set_breakpoints",
+                "breakpoints": table,
+                "next_breakpoint": breakpoints.following_number(),
+            }
+            if target.post(message):
+                target.version, target.told = breakpoints.version, {row["id"]: row for row in table}
 
     def _begin_run(self, state: str = "running") -> None:
-        """Forget the run before; with `running`, a debugger is to come to its first prompt, which answers `_owed`."""
-        self._place = Place()
-        self._said, self._replies = [], {}
+        """Forget the run before; with `running`, a debugger is to come to its first prompt, which answers what it owes."""
+        self._targets = Targets(Target())
+        self._said, self._replies, self._told = [], {}, set()
         self._ended = self._restart = None
-        self._ending = self._quit = self._lost = self._seen_reading = False
-        self._starting = self._resumed = state == "running"
-        self._gone = not self._starting
-        self._owed = self._serving = self._next_number() if self._starting else None
-        self._lines, self._left = [], None
+        self._ending = self._quit = self._seen_reading = False
+        self._starting = state == "running"
+        self._gone = self._main_gone = not self._starting
+        main = self._at
+        main.resumed = self._starting
+        main.owed = self._serving = self._next_number() if self._starting else None
         self.state = state
 
     def _next_number(self) -> int:
         self._numbers += 1
         return self._numbers
 
-    def _on_prompt(self, header: dict) -> None:
-        if self._owed is None or header.get("id") not in (None, self._owed):
+    def _on_prompt(self, target: Target, header: dict) -> None:
+        if target.owed is None or target.pending is not None or header.get("id") not in (None, target.owed):
             return  # forged: the debugger answers what it was given, once
-        if header.get("stopped"):
+        if target is self._at:
+            self._arrive(target, header)
+            return
+        target.pending = header
+        self._targets.waiting.append(target)
+        if self.state == "stopped":
+            text = "Process %d (pid %d) has %s too: `c` goes on to it, `process %d` turns to it."
+            self._notice([text % (target.number, target.pid, where(target), target.number)])
+
+    def _arrive(self, target: Target, header: dict) -> None:
+        """What a prompt of the current process says is taken for now."""
+        fresh = bool(header.get("stopped"))
+        if fresh:
             self.stop += 1
         if self._starting:
             self._starting = False
             self._entry = self.stop
             self._good = self._present().launch
-        self._place.update(header)
-        if header.get("stopped"):
+        target.place.update(header)
+        if fresh:
             self._was_reading = self.state == "waiting_for_input"
-            self._looked = self._look()
-        self._drop_so_far()
-        self._say(header)
+            target.looked = self._look(target)
+        self._drop_so_far(target)
+        # Where a command has come to the stop of another process, that is what it has led to.
+        number = self._serving if fresh and self._serving is not None else target.owed
+        if self._serving is not None and number != self._serving:
+            self._notice(["To the command before, pdb had said:\n" + said(header)[:TOLD]])
+        else:
+            self._said.append(dict(header, id=number))
         self._ending = False
-        self._answered()
+        self._answered(target)
 
-    def _answered(self) -> None:
+    def _answered(self, target: Target) -> None:
         """The debugger is at its prompt."""
-        self._owed, self._left = None, None
-        self.state = "stopped"
-        self._arrivals += 1
+        target.owed, target.left = None, None
+        target.asked = target.stepping = False
+        target.arrivals += 1
+        if target is self._at:
+            self.state = "stopped"
 
-    def _say(self, header: dict) -> None:
-        self._said.append(dict(header, id=self._owed))
+    def _say(self, target: Target, header: dict) -> None:
+        self._said.append(dict(header, id=target.owed))
 
-    def _on_resumed(self, header: dict) -> None:
-        if self._owed is None or header.get("id") not in (None, self._owed):
+    def _on_resumed(self, target: Target, header: dict) -> None:
+        if target.owed is None or target.pending is not None or header.get("id") not in (None, target.owed):
             return
-        self.state = "running"
-        self._resumed = True
+        if target is self._at:
+            self.state = "running"
+        target.resumed, target.stepping = True, bool(header.get("steps"))
         left = header.get("left")
-        self._left = left if isinstance(left, int) else None
+        target.left = left if isinstance(left, int) else None
         if isinstance(header.get("text"), str):
-            self._drop_so_far()
-            self._say({"text": header["text"], "so_far": True})
+            self._drop_so_far(target)
+            self._say(target, {"text": header["text"], "so_far": True})
 
-    def _drop_so_far(self) -> None:
+    def _drop_so_far(self, target: Target) -> None:
         # What was said ahead of the reply is in it.
-        self._said = [event for event in self._said if event["id"] != self._owed or not event.get("so_far")]
+        self._said = [event for event in self._said if event["id"] != target.owed or not event.get("so_far")]
 
-    def _on_input(self, header: dict) -> None:
-        if self.state == "running":
+    def _on_input(self, target: Target, header: dict) -> None:
+        if self.state == "running" and target is self._at:
             self.state = "waiting_for_input"
 
-    def _on_end(self, header: dict) -> None:
+    def _on_end(self, target: Target, header: dict) -> None:
         self._ended = header
-        self._ending = True
-        self.state = "running"
-        self._drop_so_far()
-        self._say(header)
-        self._left = None
+        target.left = None
+        self._drop_so_far(target)
+        if target is self._at:
+            self._ending = True
+            self.state = "running"
+            self._say(target, header)
 
-    def _on_restart(self, header: dict) -> None:
+    def _on_restart(self, target: Target, header: dict) -> None:
         self._restart = header
-        self._drop_so_far()
-        self._say(header)
+        self._drop_so_far(target)
+        self._say(target, header)
 
-    def _on_quit(self, header: dict) -> None:
+    def _on_quit(self, target: Target, header: dict) -> None:
         self._quit = True
-        self._drop_so_far()
-        self._say(header)
+        self._drop_so_far(target)
+        self._say(target, header)
 
-    def _on_notice(self, header: dict) -> None:
+    def _on_notice(self, target: Target, header: dict) -> None:
         self._notice([header.get("text", "")])
 
-    def _on_reply(self, header: dict) -> None:
+    def _on_reply(self, target: Target, header: dict) -> None:
         number = header.get("id")
-        if number != self._owed or number is None:
+        if number != target.owed or number is None:
             return  # forged
         if number == self._serving:
             self._replies[number] = header
-        self._answered()
+        self._answered(target)
 
-    def _on_lost(self, header: dict) -> None:
-        if not self._quit and self._ended is None and self._restart is None:
+    def _on_lost(self, target: Target, header: dict) -> None:
+        again = [each for each in self._targets.all.values() if each is not target and each.pid == target.pid]
+        if again:
+            self._notice(["The program has replaced itself (exec): it is process %d now." % again[0].number])
+        elif not self._quit and self._ended is None and self._restart is None:
             self._notice(["The program closed the debugger's connection; it runs on without it."])
-        self._lost = True
-        self.state = "running"
+        target.lost, target.resumed, target.stepping = True, True, False
+        if target is self._at:
+            self.state = "running"
 
     def _notice(self, texts: list) -> None:
         # The program may send what it likes, and as much: the first ones are enough.
@@ -200,19 +387,22 @@ class Reports:
 
     def _tell_left(self) -> None:
         """The program has ended under a command: which of its lines were not run, as far as that is known."""
-        if self._owed is None or self._quit or self._ended is not None or self._restart is not None:
+        main = self._targets.main
+        if main.owed is None or self._quit or self._ended is not None or self._restart is not None:
             return
-        if self._left is not None:
-            self._say({"not_run": self._lines[len(self._lines) - self._left :] if self._left > 0 else []})
-        elif len(self._lines) > 1:
+        if main.left is not None:
+            not_run = main.lines[len(main.lines) - main.left :] if main.left > 0 else []
+            self._say(main, {"not_run": not_run})
+        elif len(main.lines) > 1:
             self._notice(
                 ["The program ended while pdb was at these lines; what it said to those before is lost."]
             )
 
     def _tell_cut_off(self) -> None:
         # A debugger that comes to a stop and finds its connection closed can only end the program.
+        main = self._targets.main
         told = self._quit or self._ended is not None or self._restart is not None
-        if self._resumed and not self._starting and not told and self._place.exit_code == 1:
+        if main.resumed and not self._starting and not told and main.place.exit_code == 1:
             self._notice([_CUT_OFF])
 
     def _take(self, wanted) -> list:
@@ -231,9 +421,18 @@ class Reports:
         assert self._debuggee is not None
         return self._debuggee
 
-    def _look(self) -> tuple:
-        path = (self._place.frame or {}).get("path") or ""
+    def _look(self, target: Target) -> tuple:
+        path = (target.place.frame or {}).get("path") or ""
         return path, self._state.touched, _stamp(os.path.join(self._state.workdir, path))
+
+
+def _counted(told: dict, counts: dict) -> dict:
+    """The table that a process was told, with the counts it had when it forked."""
+    counted = {}
+    for number, (hits, ignore) in counts.items():
+        if number in told:
+            counted[number] = dict(told[number], hits=hits, ignore=ignore)
+    return counted
 
 
 def _stamp(path: str) -> tuple | None:

@@ -10,7 +10,7 @@ from .debuggee import Debuggee
 from .entrypoint import FORMS, parse
 from .errors import GuestError
 from .interpreter import check_version
-from .stop import said
+from .stop import bounded, said
 
 
 class Starting(Asking):
@@ -52,16 +52,18 @@ class Starting(Asking):
         if lines and word not in pdb_lines.STARTING:
             with self._changed:
                 self._require_stopped()
-        self._note("The program had exited (%s); it was started again." % self._place.how())
+        self._note("The program had exited (%s); it was started again." % self._at.place.how())
         return self._launch(lines, None, {}, deadline, call)
 
     def _refreshed(self, lines: list, deadline: float, call) -> tuple:
         """Restart a stopped program whose source was edited, when the lines would go on in it."""
         moved = self._state.breakpoints.refresh()
         self._tell_moved(moved)
-        stale = self._find_stale(deadline, call) if self._may_be_stale(bool(moved)) else self._place.stale
+        if self._at.version != self._state.breakpoints.version:
+            self._tell_breakpoints(deadline, call)  # another process has changed them
+        stale = self._find_stale(deadline, call) if self._may_be_stale(bool(moved)) else self._at.place.stale
         with self._changed:
-            if not self._place.at_pdb_prompt() or not pdb_lines.needs_fresh_code(lines):
+            if not self._at.place.at_pdb_prompt() or not pdb_lines.needs_fresh_code(lines):
                 return lines, None
         if stale:
             names = ", ".join(stale[:3]) + (" and %d more" % (len(stale) - 3) if len(stale) > 3 else "")
@@ -77,11 +79,14 @@ class Starting(Asking):
         """Whether a loaded file may have changed since the last look: each stop tells what changed until then, and while the program
         stands still, files change by other operations or not at all; to be sure, the file that is shown is looked at too.
         """
-        before, self._looked = self._looked, self._look()
-        return moved or before != self._looked
+        before, self._at.looked = self._at.looked, self._look(self._at)
+        return moved or before != self._at.looked
 
     def _tell_breakpoints(self, deadline: float, call) -> None:
-        request = {"op": "set_breakpoints", "breakpoints": self._state.breakpoints.to_tell()}
+        breakpoints = self._state.breakpoints
+        table, version = breakpoints.to_tell(), breakpoints.version
+        following = breakpoints.following_number()
+        request = {"op": "set_breakpoints", "breakpoints": table, "next_breakpoint": following}
         try:
             done = self._ask(request, deadline, call)
         except GuestError:
@@ -91,16 +96,17 @@ class Starting(Asking):
             raise GuestError(
                 "conflict", "The moved breakpoints could not be set in time.", "Repeat the command."
             )
+        self._at.version, self._at.told = version, {row["id"]: row for row in table}
 
     def _find_stale(self, deadline: float, call) -> list:
         try:
             reply = self._ask({"op": "state"}, deadline, call) or {}
         except GuestError:
             reply = {}  # an interrupt has hit just this question; the next command asks again
-            self._looked = ()
+            self._at.looked = ()
         with self._changed:
-            self._place.stale = [str(path) for path in reply.get("stale") or self._place.stale if reply]
-            return self._place.stale
+            self._at.place.stale = [str(path) for path in reply.get("stale") or self._at.place.stale if reply]
+            return self._at.place.stale
 
     def _tell_moved(self, moved: list) -> None:
         with self._changed:
@@ -141,17 +147,19 @@ class Starting(Asking):
         self._kill()
         self._tell_moved(self._state.breakpoints.refresh())
         with self._changed:
-            place = self._place
+            before = self._targets
             self._begin_run()
             message = self._launch_message(launch)
+            main = self._at
+            main.program, main.version = bounded(launch.text.strip()), self._state.breakpoints.version
             try:
                 env = dict(base, **asked_env)
                 env.update(launch.env)
                 env["PWD"] = launch.cwd
-                self._debuggee = Debuggee(self._state, launch, launch.cwd, env, message, self)
+                self._debuggee = Debuggee(self._state, launch, launch.cwd, env, message, self, main)
             except GuestError:
                 self._begin_run("not_started" if self._debuggee is None else "exited")
-                self._place = place
+                self._targets = before
                 raise
             self.run += 1
         return self._await_entry(lines, deadline, call)
@@ -201,7 +209,7 @@ class Starting(Asking):
             self._good = None
         output, _ = debuggee.output.take()
         text = "\n".join(part for part in (said(self._ended or {}).strip(), output.strip()) if part)
-        how, killed = self._place.how(), self._place.signal == "SIGKILL"
+        how, killed = self._at.place.how(), self._at.place.signal == "SIGKILL"
         self._begin_run("not_started")
         if killed:
             raise GuestError(

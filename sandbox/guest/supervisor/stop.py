@@ -100,6 +100,7 @@ def stop_of(
         "changed": place.changed if there else [],
         "exit_code": place.exit_code,
         "signal": place.signal,
+        "process": None,
         "native_stack": place.native_stack,
         "breakpoints": table,
         "stale": place.stale,

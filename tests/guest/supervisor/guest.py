@@ -163,5 +163,5 @@ def bundle() -> bytes:
 STOP_KEYS = {
     "state", "stop", "run", "reason", "breakpoint", "frame", "project_frame", "thread", "reply", "reply_omitted", "prompt", "output",
     "output_omitted", "source", "changed", "exception", "return_value", "exit_code", "signal", "native_stack", "test", "breakpoints",
-    "stale", "not_run", "notices",
+    "stale", "not_run", "notices", "process",
 }  # fmt: skip

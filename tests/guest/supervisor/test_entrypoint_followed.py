@@ -63,13 +63,14 @@ def test_what_a_shell_does_around_the_program_is_done(guest: Guest) -> None:
     assert (guest.workdir / "log").read_text() == "['app.py'] src []\n"
 
 
-def test_only_the_first_program_of_a_command_is_debugged_and_that_is_told(guest: Guest) -> None:
+def test_later_programs_of_a_command_stop_at_breakpoints_too(guest: Guest) -> None:
     write(guest, app="x = 1\nprint('one')\n", run_sh="python app.py 1\npython app.py 2\n")
-    stop = guest.client.pdb("b 2", "c", "c", entrypoint="sh run.sh")
-    assert (stop["state"], stop["exit_code"], stop["output"]) == ("exited", 0, "one\none\n")
-    assert stop["notices"] == [
-        "Only the first Python program of a command is debugged (`python app.py 1`), not `python app.py 2`."
-    ]
+    stop = guest.client.pdb("b 2", "c", entrypoint="sh run.sh")
+    assert (place(stop), stop["process"]) == (("app.py", 2), None)
+    stop = guest.client.pdb("c")
+    assert (place(stop), stop["process"]["program"]) == (("app.py", 2), "python app.py 2")
+    stop = guest.client.pdb("c")
+    assert (stop["state"], stop["exit_code"], stop["output"]) == ("exited", 0, "one\n")
 
 
 def test_a_command_without_a_python_ends_with_its_own_code_and_output(guest: Guest) -> None:

@@ -1,0 +1,79 @@
+"""Turning from one process of the program to another: `processes`, and `process N`."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from .asking import INTERRUPT_S
+from .errors import GuestError
+from .starting import Starting
+from .target import Target
+
+_LINE = re.compile(r"\s*(?:processes|process\s+(\d{1,9}))\s*$")
+
+
+class Switching(Starting):
+    """What pdb has no words for: it knows one process."""
+
+    def _take_process_lines(self, lines: list, deadline: float, call) -> tuple:
+        """Do what the first lines say of processes: (lines that are left, None), or (_, the answer) when that was all.
+
+        Raises GuestError: not_found for a number that nobody has, conflict for a process that can't be stopped.
+        """
+        taken = False
+        with self._changed:
+            there = self.state not in ("not_started", "exited")
+        while lines and there:
+            match = _LINE.match(lines[0])
+            if match is None or not self._at.place.at_pdb_prompt():
+                break
+            self._serving = self._serving or self._next_number()
+            if match.group(1) is None:
+                with self._changed:
+                    self._said.append({"text": self._targets.listing(), "id": self._serving})
+            else:
+                self._select(int(match.group(1)), deadline)
+            taken, lines = True, lines[1:]
+        if taken and not lines:
+            return lines, self._answer_own(call)
+        with self._changed:
+            self._carried += self._take(self._own)
+        return lines, None
+
+    def _select(self, number: int, deadline: float) -> None:
+        with self._changed:
+            target, before = self._targets.all.get(number), self._at
+            if target is None:
+                raise GuestError(
+                    "not_found", "There is no process %d." % number, "`processes` lists those that there are."
+                )
+            if target is before and self.state == "stopped":
+                self._said.append(dict(self._shown(target), id=self._serving))
+                return
+            self._put_aside(before)
+            if target.stopped:
+                self._targets.waiting.remove(target)
+                self._turn_to(target)
+                return
+            self._targets.current, self.state = target, "running"
+            target.since, target.stepping = time.monotonic(), True  # it comes first, like one that steps
+        self._stop(target, before, deadline)
+
+    def _put_aside(self, target: Target) -> None:
+        """It stays where it is until it is turned to, or the others go on."""
+        if target.stopped and target not in self._targets.waiting:
+            self._targets.waiting.append(target)
+
+    def _stop(self, target: Target, before: Target, deadline: float) -> None:
+        stopped, why, _ = self._interrupt(min(deadline, time.monotonic() + INTERRUPT_S))
+        with self._changed:
+            if stopped and (self._at is target or self.state == "stopped"):
+                return
+            target.stepping = False
+            if self._at is target and before.stopped and before in self._targets.waiting:
+                self._targets.waiting.remove(before)
+                self._targets.current, self.state = before, "stopped"
+        raise GuestError(
+            "conflict", why or "Process %d has ended." % target.number, "`processes` lists them all."
+        )

@@ -1,0 +1,187 @@
+"""One process of the debugged program: the program itself, or a child with a debugger in it."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import threading
+
+from ..frames import FrameSocket, pack
+from .stop import Place
+
+REAL_TIME = hasattr(signal, "SIGRTMIN")
+INTERRUPT = int(signal.SIGRTMIN) + 6 if REAL_TIME else int(signal.SIGUSR2)
+DUMP = int(signal.SIGRTMIN) + 7 if REAL_TIME else None
+
+
+class Target:
+    """What is known of a process, and the channel to it. All but the channel is guarded by its listener's lock."""
+
+    def __init__(self, number: int = 1, program: str = "") -> None:
+        self.number = number
+        """1 is the program itself."""
+        self.program = program
+        self.parent = 0
+        self.debuggee: object = None
+        """The run that it belongs to."""
+        self.channel: FrameSocket | None = None
+        self.process: Process | OwnProcess | None = None
+        self.place = Place()
+        self.owed: int | None = None
+        """The request that its debugger has and has not answered. Without one it is at its prompt, or gone."""
+        self.asked = False
+        """What it owes is the reply to a question, not to a command."""
+        self.lines: list = []
+        self.left: int | None = None
+        self.resumed = False
+        self.stepping = False
+        self.since = 0.0
+        """When it was given what it owes."""
+        self.arrivals = 0
+        """Counts the times that the debugger came to its prompt: who waits for that compares with what it saw before."""
+        self.looked: tuple = ()
+        self.pending: dict | None = None
+        """A prompt that is told when its turn comes."""
+        self.lost = False
+        self.version = 0
+        """The table of breakpoints that it has, and what that is."""
+        self.told: dict | None = None
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid if self.process is not None else 0
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it is at a prompt, told or not."""
+        return self.owed is None or self.pending is not None
+
+    def told_as(self) -> dict:
+        """What an answer says of it."""
+        return {"number": self.number, "pid": self.pid, "parent": self.parent, "program": self.program}
+
+    def send(self, header: dict) -> None:
+        """Send the debugger a frame. A process that is gone gets nothing; its end is told as usual."""
+        channel = self.channel
+        try:
+            if channel is not None:
+                channel.send(header)
+        except OSError:
+            pass
+
+    def post(self, header: dict) -> bool:
+        """Send a running debugger a frame and have it look; never waits. False when it can't be told."""
+        if self.channel is None or not self.signal(0):
+            return False
+        frame = pack(header)
+        try:
+            sent = self.channel.sock.send(frame, socket.MSG_DONTWAIT)
+        except OSError:
+            return False
+        if sent < len(frame):
+            self.channel.close()  # half a frame: the stream is of no more use
+            return False
+        return self.interrupt()
+
+    def interrupt(self) -> bool:
+        """Ask the debugger to break in; False when it isn't ready for that (yet)."""
+        # The signal's default action is to end the process.
+        return self.signal(INTERRUPT)
+
+    def signal(self, number: int) -> bool:
+        """Send a signal that the process has a handler for (0: none at all); False when it has not, or has ended."""
+        process = self.process
+        if process is None or number and not catches(process.pid, number):
+            return False
+        return process.send_signal(number)
+
+    def close(self) -> None:
+        """Let go of it; where it still lives, it goes on without us."""
+        if self.channel is not None:
+            self.channel.close()
+        if self.process is not None:
+            self.process.close()
+
+
+class Process:
+    """A process that is not our child: its number may become another's once it has ended, so it is held where the system can."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._lock = threading.Lock()
+        self._held = -1
+        if hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal"):
+            try:
+                self._held = os.pidfd_open(pid)
+            except OSError:
+                pass  # ended, or a kernel that doesn't know it
+
+    def send_signal(self, number: int) -> bool:
+        """False when it has ended."""
+        with self._lock:
+            try:
+                if self._held != -1:
+                    signal.pidfd_send_signal(self._held, number)
+                elif self.pid > 0:
+                    os.kill(self.pid, number)
+                else:
+                    return False
+            except OSError:
+                return False
+        return True
+
+    def lives(self) -> bool:
+        if self._held != -1:
+            return not select.select([self._held], [], [], 0)[0]
+        return self.send_signal(0)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._held != -1:
+                os.close(self._held)
+                self._held = -1
+            self.pid = -1
+
+
+class OwnProcess:
+    """A process that we have started."""
+
+    def __init__(self, child) -> None:
+        self._child = child
+        self.pid = child.pid
+
+    def send_signal(self, number: int) -> bool:
+        """False when it has ended."""
+        return self._child.send_signal(number)
+
+    def lives(self) -> bool:
+        return self._child.status is None
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def parent_of(pid: int) -> int:
+    """The parent's process id, 0 where that can't be seen."""
+    fields = first_line("/proc/%d/stat" % pid).rpartition(")")[2].split()
+    return int(fields[1]) if len(fields) > 1 else 0
+
+
+def catches(pid: int, number: int) -> bool:
+    """Whether the process has a handler for the signal; where there is no /proc, that is not known and taken for yes."""
+    text = first_line("/proc/%d/status" % pid, whole=True)
+    if not text:
+        return not os.path.isdir("/proc/self")
+    mask = next((line.split()[1] for line in text.splitlines() if line.startswith("SigCgt:")), "0")
+    return bool(int(mask, 16) >> (number - 1) & 1)
+
+
+def first_line(path: str, whole: bool = False) -> str:
+    """The first line of a small file, or all of it; "" when it can't be read."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read() if whole else file.readline()
+    except OSError:
+        return ""
