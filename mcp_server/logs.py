@@ -109,7 +109,7 @@ def configure(form: Format, level: str, redactor: Redactor) -> None:
     """Log to stderr, in that form. Before `MCPServer`, which would otherwise choose a format of its own."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines(redactor) if form == "json" else Lines(redactor))
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.basicConfig(level=level.upper(), handlers=[handler])
     if form == "json":
         _all_of_stderr()
 

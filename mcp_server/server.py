@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -88,7 +88,8 @@ class PdboxServer(MCPServer[Any]):
             raise NotFound(f"There is no tool {name[:100]!r}.", f"There are: {', '.join(catalog())}.")
         parsed = tool.parse(arguments)
         limit, asked = tool.limit(parsed), _asked(parsed)
-        redactor.learn(parsed.get("env") or {})
+        if isinstance(given := parsed.get("env"), Mapping):
+            redactor.learn(cast(Mapping[str, str], given))
         if tool.destructive and tool.group == "files":
             redactor.refuse_masks(parsed)
         answer = await self._run(tool, parsed, report)
