@@ -72,8 +72,11 @@ class Redactor:
 
     def data(self, value: Any) -> Any:
         """JSON data or a model with masks, otherwise the same; by the names of its keys too."""
-        found = self._found(_dumped(value))
-        return found.value(value, "", "") if found else value
+        try:
+            found = self._found(_dumped(value))
+            return found.value(value, "", "") if found else value
+        except RecursionError:  # data of a client, which can be nested as deeply as it likes
+            return f"{MARK}data, nested too deeply to be looked at⟧"
 
     def answer(self, answer: A, asked: Sequence[str] = ()) -> A:
         """`answer` with masks, which it then mentions. `asked`: the expressions whose values it gives.
@@ -454,11 +457,11 @@ class _Pass:
         return model.model_copy(update=updates) if updates else model
 
     def _mapping(self, data: Mapping[Any, Any], outer: str) -> dict[Any, Any]:
-        masked = self._fields(data, outer)
+        masked: dict[Any, Any] = {**self._fields(data, outer)}
         for name, value in masked.items():
             if isinstance(value, str) and (found := strength(str(name))) and looks_secret(value, found):
                 masked[name] = self._masked("value", value)
-        return masked
+        return {self.text(name) if isinstance(name, str) else name: value for name, value in masked.items()}
 
     def _fields(self, fields: Mapping[str, Any], outer: str) -> dict[str, Any]:
         own = str(fields.get("expression") or fields.get("name") or "")
