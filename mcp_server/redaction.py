@@ -221,7 +221,7 @@ def looks_secret(value: str, strength: Strength) -> bool:
         return False
     if strength == "weak":
         return _random(value)
-    return not (_plain(value) or _PATH.fullmatch(value) or "://" in value or _DOTTED.fullmatch(value))
+    return not (_plain(value) or _path(value) or "://" in value or _DOTTED.fullmatch(value))
 
 
 def _plain(value: str) -> bool:
@@ -232,10 +232,14 @@ def _plain(value: str) -> bool:
 
 def _random(value: str) -> bool:
     """Letters, digits and capitals change often, as they don't in words and names."""
-    if not _RANDOM.fullmatch(value) or _PATH.fullmatch(value):
-        return False
     changes = len(_CHANGE.findall(value))
-    return changes >= max(4, len(value) // 6) and any(map(str.isdigit, value))
+    often = changes >= max(4, len(value) // 6) and any(map(str.isdigit, value))
+    return often and _RANDOM.fullmatch(value) is not None
+
+
+def _path(value: str) -> bool:
+    """Base64 can begin with a slash, too."""
+    return _PATH.fullmatch(value) is not None and not _random(value)
 
 
 def _dull(value: str) -> bool:
@@ -254,7 +258,7 @@ _MANY = 200
 """Known values of one environment at most."""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _known(environment: tuple[tuple[str, str], ...]) -> tuple[Known, ...]:
     """The secrets of an environment in the spellings in which programs print them, longest first."""
     found = {
@@ -278,7 +282,7 @@ def _last_word(name: str) -> str:
 def _trivial(value: str) -> bool:
     """Such values stand in the text for something else as well."""
     plain = _plain(value) and len(value) < 16
-    return len(value.strip()) < _LEAST or plain or _dull(value) or _PATH.fullmatch(value) is not None
+    return len(value.strip()) < _LEAST or plain or _dull(value) or _path(value)
 
 
 def _spellings(value: str) -> set[str]:
@@ -287,7 +291,7 @@ def _spellings(value: str) -> set[str]:
         repr(value)[1:-1],
         json.dumps(value)[1:-1],
         json.dumps(value, ensure_ascii=False)[1:-1],
-        quote(value, ""),
+        quote(value, "", errors="replace"),  # bytes of another encoding come as lone surrogates
     }
 
 

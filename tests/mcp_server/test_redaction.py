@@ -182,6 +182,18 @@ def test_last_words_of_a_name_say_whether_it_is_secret(name: str, expected: str)
     assert strength(name) == expected
 
 
+def test_base64_that_begins_like_a_path_is_secret_and_a_path_is_not() -> None:
+    assert looks_secret("/kQ3mZp8vLt2xW9rJ5nB7cD1fG4hK6sT0yU2aE8i", "strong")
+    assert not looks_secret("/usr/lib/python3.11/site-packages/app2", "strong")
+
+
+def test_environment_that_is_no_text_is_learnt() -> None:
+    redactor = Redactor()
+    redactor.learn({"DB_PASSWORD": "p4ss\udce9w0rd9", "KEY\udc80": "x\udc80"})
+    answer = redactor.answer(BashAnswer(exit_code=0, output="is p4ss\udce9w0rd9"))
+    assert answer.output == "is ⟦redacted $DB_PASSWORD, 11 chars⟧"
+
+
 def test_short_values_and_words_are_never_secret() -> None:
     assert not any(
         looks_secret(value, "strong")
