@@ -377,7 +377,7 @@ async def test_pytest_has_the_same_outcomes_with_and_without_the_debugger(
                 output += stop["output"]
                 seen += [stop["test"].rpartition("::")[2]] if stop["state"] == "stopped" else []
             expected = ["test_passes", "test_fails", "test_fails", "test_expected"]
-            assert seen == expected or options == "-n 2" and sorted(seen) == sorted(expected), options
+            assert seen == expected or (options == "-n 2" and sorted(seen) == sorted(expected)), options
             assert outcomes(output) == outcomes(plain["output"]), options
             assert stop["exit_code"] == plain["exit_code"] == 1
             await session.call("pdb", command="cl 1\nq", entrypoint="python shop.py")
