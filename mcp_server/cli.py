@@ -150,13 +150,12 @@ def _settings(args: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
 
 def _configure_logging(settings: Settings) -> None:
     """To stderr, and before `MCPServer`, which would otherwise choose a format of its own."""
-    import logging
+    from mcp_server import logs
+    from mcp_server.redaction import Redactor
 
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=settings.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    redactor = Redactor(settings.redact)
+    redactor.learn(logs.environment(settings.env))
+    logs.configure(settings.log_format, settings.log_level, redactor)
 
 
 def _usage() -> str:

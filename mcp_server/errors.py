@@ -8,23 +8,29 @@ from collections.abc import Awaitable
 
 from mcp.types import CallToolResult, TextContent
 
+from mcp_server import logs
+from mcp_server.redaction import Redactor
 from sandbox.errors import PdboxError
 
 log = logging.getLogger(__name__)
 
 
-async def answered(tool: str, work: Awaitable[CallToolResult]) -> CallToolResult:
+async def answered(tool: str, work: Awaitable[CallToolResult], redactor: Redactor) -> CallToolResult:
     """The result of `work`, or its failure as a result that the model can read.
 
     Failures that were foreseen say what to do next. Others are ours to mend: the client gets a number, the log the traceback.
     """
     try:
-        return await work
+        result = await work
+        logs.outcome("ok")
+        return result
     except PdboxError as exc:
         log.info("%s: %s: %.500r", tool, type(exc).__name__, str(exc))
-        return refusal(str(exc))
+        logs.outcome("refused")
+        return refusal(redactor.text(str(exc)))
     except Exception as exc:
         number = secrets.token_hex(4)
+        logs.outcome("failed")
         log.error("incident %s in %s", number, tool, exc_info=exc)
         return refusal(f"`{tool}` failed unexpectedly (incident {number}; the server's log has the details).")
 

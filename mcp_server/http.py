@@ -196,10 +196,14 @@ def _listener(settings: Settings, *, protected: bool) -> socket.socket:
 
 
 def _announce(settings: Settings, listener: socket.socket, as_json: bool) -> None:
-    """One line on stderr: the last word is the URL; with `--json` an object."""
+    """One line on stderr: the last word is the URL; with `--json`, or where logs are JSON, an object."""
     base = f"http://{_bracketed(settings.host or '0.0.0.0')}:{listener.getsockname()[1]}"
     url = base + (SSE if settings.transport == "sse" else MCP)
-    line = json.dumps({"transport": settings.transport, "url": url}) if as_json else f"pdbox: serving {url}"
+    line = (
+        json.dumps({"transport": settings.transport, "url": url})
+        if as_json or settings.log_format == "json"
+        else f"pdbox: serving {url}"
+    )
     print(line, file=sys.stderr, flush=True)  # noqa: T201 - not stdout
 
 

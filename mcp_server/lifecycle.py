@@ -15,6 +15,8 @@ from typing import NoReturn
 
 import anyio
 
+from mcp_server import tracing
+
 log = logging.getLogger(__name__)
 
 Close = Callable[[], Awaitable[None]]
@@ -57,5 +59,6 @@ async def _end(close: Close, code: int) -> NoReturn:
     with anyio.CancelScope(shield=True):
         await close()
     # Not `sys.exit`: it would wait for threads, and one may be stuck on stdin or in an engine that doesn't answer.
+    tracing.flush()
     sys.stderr.flush()
     os._exit(code)

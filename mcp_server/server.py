@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -17,7 +17,9 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from mcp.types import Tool as ListedTool
 
+from mcp_server import logs
 from mcp_server.errors import answered
+from mcp_server.redaction import Redactor
 from mcp_server.sessions import OwnersSessions, SessionStore
 from sandbox.errors import NotFound, SandboxLost
 from tools._budget import Answer, data_of, fit
@@ -72,22 +74,34 @@ class PdboxServer(MCPServer[Any]):
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult:
         """Call a tool. Failures are results too (`isError`); only cancellation is raised."""
-        async with _reporting(catalog().get(name), context) as report:
-            # Failures become results before they reach the task group in there, which would wrap them.
-            return await answered(name, self._call(name, arguments, report))
+        redactor = self._store.redactor()
+        with logs.call(name, _request_id(context), owner_of(principal()), redactor):
+            async with _reporting(catalog().get(name), context, redactor) as report:
+                # Failures become results before they reach the task group in there, which would wrap them.
+                return await answered(name, self._call(name, arguments, report, redactor), redactor)
 
-    async def _call(self, name: str, arguments: Mapping[str, Any], report: Report) -> CallToolResult:
+    async def _call(
+        self, name: str, arguments: Mapping[str, Any], report: Report, redactor: Redactor
+    ) -> CallToolResult:
         tool = catalog().get(name)
         if tool is None:
             raise NotFound(f"There is no tool {name[:100]!r}.", f"There are: {', '.join(catalog())}.")
         parsed = tool.parse(arguments)
-        limit = tool.limit(parsed)
-        return result(tool, await self._run(tool, parsed, report), limit)
+        limit, asked = tool.limit(parsed), _asked(parsed)
+        if isinstance(given := parsed.get("env"), Mapping):
+            redactor.learn(cast(Mapping[str, str], given))
+        if tool.destructive and tool.group == "files":
+            redactor.refuse_masks(parsed)
+        answer = await self._run(tool, parsed, report)
+        # Before the cut: of half a secret nobody could tell any more what it is.
+        return result(tool, redactor.answer(answer, asked), limit)
 
     async def _run(self, tool: Tool, arguments: dict[str, Any], report: Report) -> Answer:
         owner = owner_of(principal())
         handle = arguments.pop(SESSION_ID, None)
         session = await self._store.get(owner, handle, report) if tool.needs_session else None
+        if session is not None:
+            logs.about(session)
         call = Call(OwnersSessions(self._store, owner), session, report)
         try:
             return await tool.run(call, arguments)
@@ -144,6 +158,17 @@ def owner_of(principal: str | None = None) -> str:
     return hashlib.sha256(whole.encode()).hexdigest()[:32]
 
 
+def _asked(arguments: Mapping[str, Any]) -> list[str]:
+    """The expressions whose values the answer gives; a call with a name like `p password` says what its answer is."""
+    texts = [arguments.get("command"), arguments.get("expression"), *(arguments.get("expressions") or ())]
+    return [text for text in texts if isinstance(text, str)]
+
+
+def _request_id(context: Context[Any, Any] | None) -> str | None:
+    request_id = None if context is None else context.request_context.request_id
+    return None if request_id is None else str(request_id)
+
+
 HEARTBEAT_S = 0.5
 """Clients that wait for a reply start counting anew at each progress notification."""
 
@@ -151,22 +176,25 @@ HEARTBEAT_S = 0.5
 class _Told:
     """Collects what a call reports until it can be sent: tools report without waiting."""
 
-    def __init__(self) -> None:
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
         self.message = "working"
         self.done = 0.0
         self.total: float | None = None
         self.news = anyio.Event()
 
     def __call__(self, message: str, done: float | None = None, total: float | None = None) -> None:
-        self.message = message
+        self.message = self._redactor.text(message)
         self.done = max(self.done, done or 0.0)
         self.total = total if total is not None else self.total
         self.news.set()
 
 
 @asynccontextmanager
-async def _reporting(tool: Tool | None, context: Context[Any, Any] | None) -> AsyncGenerator[Report]:
-    told = _Told()
+async def _reporting(
+    tool: Tool | None, context: Context[Any, Any] | None, redactor: Redactor
+) -> AsyncGenerator[Report]:
+    told = _Told(redactor)
     if tool is None or not tool.slow or context is None or not _wants_progress(context):
         yield told
         return

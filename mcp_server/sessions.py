@@ -13,6 +13,8 @@ from typing import Self
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
+from mcp_server import logs
+from mcp_server.redaction import Redactor
 from sandbox.base import Backend, Found
 from sandbox.errors import Conflict, InvalidArgument, NotFound, PdboxError, SandboxError, SandboxLost
 from sandbox.opening import Policy, SessionRequest, adopt_session, open_session
@@ -62,8 +64,13 @@ class SessionStore:
         *,
         max_sessions: int,
         default_session: bool,
+        redact: bool = True,
     ) -> None:
-        """`default_session`: a caller without any session gets one for `defaults.repo` (one client a server: stdio)."""
+        """`default_session`: a caller without any session gets one for `defaults.repo` (one client a server: stdio).
+
+        `redact`: mask what looks like a secret.
+        """
+        self._redact = redact
         self._open_backend = backend
         self._policy = policy
         self._defaults = defaults
@@ -96,6 +103,15 @@ class SessionStore:
             await self._all_gone()
         if deadline.cancelled_caught:
             log.error("%d sandboxes were not removed in time; they end by themselves", len(self._places))
+
+    def redactor(self, session: Session | None = None) -> Redactor:
+        """What masks the secrets in text about `session`, those of the operator's settings included."""
+        redactor = Redactor(self._redact)
+        redactor.learn(self._defaults.env)
+        if session is not None:
+            redactor.learn(session.memory.env)
+            redactor.learn(session.sandbox.environ)
+        return redactor
 
     async def open(self, owner: str, request: SessionRequest, report: Report) -> Session:
         """Open a session of `owner`; what `request` leaves out is as the operator configured it.
@@ -310,7 +326,9 @@ class OwnersSessions:
     owner: str
 
     async def open(self, request: SessionRequest, report: Report) -> Session:
-        return await self.store.open(self.owner, request, report)
+        session = await self.store.open(self.owner, request, report)
+        logs.about(session)
+        return session
 
     async def info(self, session: Session) -> SessionInfo:
         return await session.info()

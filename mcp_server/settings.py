@@ -79,6 +79,10 @@ class Settings(BaseModel):
     """Name by which clients may address the server besides loopback and --host; repeatable."""
     allowed_origin: list[str] = []
     """Web origin whose pages may be clients, e.g. https://app.example; repeatable."""
+    redact: bool = True
+    """Mask what looks like a password, key or token in all that clients get and in logs."""
+    log_format: Literal["text", "json"] = "text"
+    """How stderr is logged to: `text` for people, `json` for one object a line."""
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
     """Least severity that is logged to stderr."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import ClassVar
 
 from anyio.abc import ByteStream
@@ -100,6 +101,8 @@ class Sandbox(ABC):
     place: str
     image: str = ""
     python: str = ""
+    environ: Mapping[str, str] = MappingProxyType({})
+    """What programs find in their environment besides what the session gives them."""
 
     @abstractmethod
     async def connect(self) -> ByteStream:

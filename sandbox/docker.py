@@ -141,6 +141,7 @@ class DockerBackend(Backend):
             self,
             container,
             image.reference,
+            image.env,
             boot,
             confinement.describe(spec),
             spec.network,
@@ -171,6 +172,7 @@ class DockerBackend(Backend):
             self,
             container.id,
             container.image,
+            container.env,
             boot,
             labels.get(ISOLATION, ""),
             bool(container.networks),
@@ -282,6 +284,7 @@ class DockerSandbox(Sandbox):
         owner: DockerBackend,
         container: str,
         image: str,
+        environ: Mapping[str, str],
         boot: bundle.Boot,
         confinement: str,
         network: bool,
@@ -296,6 +299,7 @@ class DockerSandbox(Sandbox):
         self._first = first
         self._guarded = guarded
         self.image = image
+        self.environ = environ
         self.place = container[:12]
 
     @property

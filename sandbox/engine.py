@@ -72,6 +72,7 @@ class Container:
     running: bool = True
     networks: Sequence[str] = ()
     """Those it is connected to, but for the one called `none`."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def locate(environ: Mapping[str, str], host: str | None = None) -> Location:
@@ -190,7 +191,7 @@ class Engine:
         return Image(
             reference,
             user=str(config.get("User") or ""),
-            env=dict(pair.partition("=")[::2] for pair in config.get("Env") or ()),
+            env=_variables(config),
             labels=config.get("Labels") or {},
         )
 
@@ -304,6 +305,7 @@ class Engine:
             config.get("Labels") or {},
             bool(data["State"].get("Running")),
             [name for name in networks if name != "none"],
+            _variables(config),
         )
 
     def disconnect(self, identifier: str) -> None:
@@ -412,6 +414,10 @@ def _docker() -> Any:
     docker = importlib.import_module("docker")
     importlib.import_module("docker.errors")
     return docker
+
+
+def _variables(config: Mapping[str, Any]) -> dict[str, str]:
+    return dict(pair.partition("=")[::2] for pair in config.get("Env") or ())
 
 
 def _tls_from(environ: Mapping[str, str]) -> Any:

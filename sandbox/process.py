@@ -151,7 +151,7 @@ class ProcessBackend(Backend):
             spec.key, spec.owner, pid, start_time(pid), time.time(), str(base), str(workspace), python
         )
         (base / _RECORD).write_text(json.dumps(asdict(record)), encoding="utf-8")
-        return ProcessSandbox(record, boot, stream)
+        return ProcessSandbox(record, self._environ, boot, stream)
 
     async def find(self, owner: str, key: str | None = None) -> Sequence[Found]:
         """Guests of `owner` that live. What dead ones left behind is removed."""
@@ -173,7 +173,7 @@ class ProcessBackend(Backend):
             if str(record.pid) == found.place and record.key == found.key and record.alive():
                 home = PurePosixPath(record.base) / "guest"
                 boot = bundle.Boot(home, PurePosixPath(record.workspace), SandboxSpec("", "").lifetime)
-                return ProcessSandbox(record, boot, None)
+                return ProcessSandbox(record, self._environ, boot, None)
         raise SandboxLost("The session's process has gone.", "start_session opens a new one.")
 
     async def _interpreter(self, name: str) -> str | None:
@@ -223,8 +223,11 @@ class ProcessSandbox(Sandbox):
 
     backend: ClassVar[str] = "process"
 
-    def __init__(self, record: Record, boot: bundle.Boot, first: ByteStream | None) -> None:
+    def __init__(
+        self, record: Record, environ: Mapping[str, str], boot: bundle.Boot, first: ByteStream | None
+    ) -> None:
         self._record = record
+        self.environ = environ
         self._boot = boot
         self._first = first
         self.isolation = ISOLATION

@@ -52,6 +52,8 @@ class Answer(BaseModel):
 
     # Spelled out in every tool, its schema would cost more than it tells.
     omitted: Annotated[list[Omitted], WithJsonSchema({"type": "array", "items": {"type": "object"}})] = []
+    # Set where the answer leaves the server: what stands masked in it, and why.
+    redacted: Annotated[str, WithJsonSchema({"type": "string"})] = ""
 
     def without(self, *omitted: Omitted) -> Self:
         """The same, with a record of what its source left out already; counts of 0 don't count."""
@@ -64,10 +66,14 @@ class Answer(BaseModel):
 
 A = TypeVar("A", bound=Answer)
 
+BASE_FIELDS = frozenset(Answer.model_fields)
+"""Fields that every answer has."""
+
 
 def text_of(answer: A, render: Callable[[A], str]) -> str:
     """The rendered text, with a line for each thing left out."""
     lines = [_line(omitted) for omitted in answer.omitted]
+    lines += [f"(redacted: {answer.redacted})"] if answer.redacted else []
     return "\n".join([render(answer).rstrip("\n"), *lines])
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from sandbox.debugger import Breakpoint, Change, Frame, ProgramProcess, Raised, Source, State, Stop, Thread
-from tools._budget import Answer, Grows, Omitted
+from tools._budget import BASE_FIELDS, Answer, Grows, Omitted
 from tools._text import fenced, numbered
 
 _REST = "Ask for less, e.g. `p x[:20]` or `p len(x)`."
@@ -65,7 +65,7 @@ class StopAnswer(Answer):
 
 def answer(stop: Stop) -> StopAnswer:
     """`stop` of the sandbox as an answer, with what it left out on record."""
-    fields = {name: getattr(stop, name) for name in StopAnswer.model_fields if name != "omitted"}
+    fields = {name: getattr(stop, name) for name in StopAnswer.model_fields if name not in BASE_FIELDS}
     # As they are: the models of `Stop` have been checked where they came in.
     return StopAnswer.model_construct(**fields).without(
         Omitted(field="reply", count=stop.reply_omitted, unit="characters", hint=_REST),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from sandbox.session import Evaluation, Session, TestResult
-from tools._budget import DATA_LIMIT, Answer, Grows, Omitted
+from tools._budget import BASE_FIELDS, DATA_LIMIT, Answer, Grows, Omitted
 from tools._text import fenced, plural, with_gap
 from tools._tool import Report, Tool
 
@@ -75,7 +75,7 @@ def _answer(done: Evaluation) -> EvalAnswer:
     fields = {
         name: getattr(done, name)
         for name in EvalAnswer.model_fields
-        if name not in ("omitted", "tests", "output")
+        if name not in (*BASE_FIELDS, "tests", "output")
     }
     ordered = sorted(done.tests, key=lambda test: test.outcome not in _BAD)
     output = with_gap(done.output, done.gap, done.omitted)

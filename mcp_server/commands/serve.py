@@ -8,8 +8,9 @@ from pathlib import Path
 
 import anyio
 
-from mcp_server import stdio
+from mcp_server import stdio, tracing
 from mcp_server.backends import candidates, opened
+from mcp_server.server import VERSION
 from mcp_server.sessions import SessionStore
 from mcp_server.settings import Settings
 from sandbox.base import Lifetime, Limits
@@ -23,6 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Serve until the client leaves or a signal comes; ends the process by itself."""
+    tracing.configure(args.environ, VERSION)
     candidates(settings)  # refuses a backend that is not allowed, before any client waits for it
     if settings.transport == "stdio":
         anyio.run(stdio.serve, stdio_store(settings))
@@ -59,6 +61,7 @@ def _store(settings: Settings, repo: Path | None, *, default_session: bool) -> S
         defaults(settings, repo),
         max_sessions=settings.max_sessions,
         default_session=default_session,
+        redact=settings.redact,
     )
 
 

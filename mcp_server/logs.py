@@ -1,0 +1,212 @@
+"""Logs to stderr: text for people or one JSON object a line, each with the call it belongs to, and with secrets masked."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Literal
+
+from opentelemetry import trace
+
+from mcp_server.redaction import Redactor
+from sandbox.session import Session
+
+log = logging.getLogger(__name__)
+
+Format = Literal["text", "json"]
+Outcome = Literal["ok", "refused", "failed", "cancelled"]
+_HASH = 12
+"""Characters of a hash that tell sessions and principals apart in a log, and are of no use for anything else."""
+
+
+@dataclass
+class CallRecord:
+    """What is known of the call that is being answered. Handles and tokens never get in here, only hashes of them."""
+
+    tool: str
+    request_id: str | None
+    principal: str
+    redactor: Redactor
+    session: str | None = None
+    backend: str | None = None
+    place: str | None = None
+    outcome: Outcome = "cancelled"
+    """As it stands if nobody says otherwise."""
+    started: float = field(default_factory=time.perf_counter)
+
+    def fields(self) -> dict[str, Any]:
+        """For each line that is logged during the call."""
+        found = {
+            "session": self.session,
+            "tool": self.tool,
+            "request_id": self.request_id,
+            "principal": self.principal,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+_current: ContextVar[CallRecord | None] = ContextVar("pdbox_call", default=None)
+
+
+@contextmanager
+def call(tool: str, request_id: str | None, owner: str, redactor: Redactor) -> Generator[CallRecord]:
+    """One call of a tool: what is logged in it says so, and at its end there is a line and its span has attributes."""
+    # A client may call a tool that isn't there by any name.
+    record = CallRecord(tool[:100], request_id and request_id[:100], owner[:_HASH], redactor)
+    token = _current.set(record)
+    try:
+        yield record
+    finally:
+        _trace(record)
+        if log.isEnabledFor(logging.INFO):
+            took_ms = round((time.perf_counter() - record.started) * 1000, 3)
+            extra = {"duration_ms": took_ms, "outcome": record.outcome}
+            log.info("%s: %s after %.1f ms", record.tool, record.outcome, took_ms, extra=extra)
+        _current.reset(token)
+
+
+def about(session: Session) -> None:
+    """The call that is being answered is about `session`, whose secrets are masked from here on."""
+    if (record := _current.get()) is not None:
+        record.session = session.key[:_HASH]
+        record.backend = session.sandbox.backend
+        record.place = session.sandbox.place
+        record.redactor.learn(session.memory.env)
+        record.redactor.learn(session.sandbox.environ)
+
+
+def outcome(how: Outcome) -> None:
+    """How the call that is being answered ended."""
+    if (record := _current.get()) is not None:
+        record.outcome = how
+
+
+def _trace(record: CallRecord) -> None:
+    """The SDK has a span for each request. Without an OpenTelemetry SDK it is one that takes nothing."""
+    span = trace.get_current_span()
+    if span.is_recording():
+        given = {
+            "pdbox.tool": record.tool,
+            "pdbox.outcome": record.outcome,
+            "pdbox.principal": record.principal,
+            "pdbox.session": record.session,
+            "pdbox.sandbox.backend": record.backend,
+            "pdbox.sandbox.place": record.place,
+        }
+        span.set_attributes({name: value for name, value in given.items() if value is not None})
+
+
+def configure(form: Format, level: str, redactor: Redactor) -> None:
+    """Log to stderr, in that form. Before `MCPServer`, which would otherwise choose a format of its own."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines(redactor) if form == "json" else Lines(redactor))
+    logging.basicConfig(level=level.upper(), handlers=[handler])
+    if form == "json":
+        _all_of_stderr()
+
+
+class _Masked(logging.Formatter):
+    """Formats lines with secrets masked: those that the call knows of, else those of the operator's settings."""
+
+    default_fmt = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+    def __init__(self, redactor: Redactor) -> None:
+        super().__init__(self.default_fmt)
+        self._redactor = redactor
+
+    def masked(self, text: str) -> str:
+        """`text` without secrets."""
+        record = _current.get()
+        return (record.redactor if record is not None else self._redactor).text(text)
+
+
+class Lines(_Masked):
+    """For people. What is logged of one thing is one line, tracebacks apart: nothing that is logged can feign another line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, and the traceback if there is one."""
+        call = _current.get()
+        fields = call.fields() if call is not None else {}
+        suffix = f" [{' '.join(f'{name}={value}' for name, value in fields.items())}]" if fields else ""
+        lines = [
+            f"{_time(record)} {record.levelname} {record.name}: {_one_line(self.masked(_message(record)))}{_one_line(suffix)}"
+        ]
+        if record.exc_info:
+            lines.append(self.masked(self.formatException(record.exc_info)))
+        return "\n".join(lines)
+
+
+class JsonLines(_Masked):
+    """For programs: one JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The object, in ASCII, so that no terminal and no locale can spoil it."""
+        call = _current.get()
+        data: dict[str, Any] = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": self.masked(_message(record)),
+            **(call.fields() if call is not None else {}),
+        }
+        for name in ("duration_ms", "outcome"):
+            if (value := getattr(record, name, None)) is not None:
+                data[name] = value
+        if record.exc_info:
+            data["exception"] = self.masked(self.formatException(record.exc_info))
+        return json.dumps(data, default=str)
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (
+        TypeError,
+        ValueError,
+    ):  # arguments that don't fit: somebody else's mistake, and still worth a line
+        return f"{record.msg} {record.args!r}"
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\r", "\\r").replace("\n", "\\n")
+
+
+def _all_of_stderr() -> None:
+    """What Python itself would print to stderr becomes lines of the log, too."""
+    logging.captureWarnings(True)
+    logging.raiseExceptions = False  # it prints
+    sys.excepthook = _uncaught
+    threading.excepthook = _uncaught_in_thread
+    sys.unraisablehook = _unraisable
+
+
+def _uncaught(kind: type[BaseException], exc: BaseException, traceback: TracebackType | None) -> None:
+    log.critical("uncaught %s", kind.__name__, exc_info=(kind, exc, traceback))
+
+
+def _uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
+    if args.exc_value is not None and args.exc_type is not SystemExit:
+        log.critical("uncaught in a thread", exc_info=(args.exc_type, args.exc_value, args.exc_traceback))
+
+
+def _unraisable(args: sys.UnraisableHookArgs) -> None:
+    if args.exc_value is not None:
+        log.error("ignored", exc_info=(args.exc_type, args.exc_value, args.exc_traceback))
+
+
+def environment(pairs: Sequence[str]) -> Mapping[str, str]:
+    """NAME=VALUE lines as a mapping; those that are none are left out."""
+    return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
