@@ -6,7 +6,7 @@ import getpass
 import hashlib
 import json
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,6 +22,7 @@ from mcp_server.errors import answered
 from mcp_server.redaction import Redactor
 from mcp_server.sessions import OwnersSessions, SessionStore
 from sandbox.errors import NotFound, SandboxLost
+from sandbox.session import Session
 from tools._budget import Answer, data_of, fit
 from tools._catalog import catalog
 from tools._tool import SESSION_ID, Call, Report, Tool
@@ -68,6 +69,7 @@ class PdboxServer(MCPServer[Any]):
 
     async def list_tools(self) -> list[ListedTool]:
         """The tools, always the same ones in the same order."""
+        self._store.warm()
         return [listed(tool) for tool in catalog().values()]
 
     async def call_tool(
@@ -92,22 +94,30 @@ class PdboxServer(MCPServer[Any]):
             redactor.learn(cast(Mapping[str, str], given))
         if tool.destructive and tool.group == "files":
             redactor.refuse_masks(parsed)
-        answer = await self._run(tool, parsed, report)
+        answer, notice = await self._run(tool, parsed, report)
         # Before the cut: of half a secret nobody could tell any more what it is.
-        return result(tool, redactor.answer(answer, asked), limit)
+        return result(tool, redactor.answer(answer, asked), limit, notice)
 
-    async def _run(self, tool: Tool, arguments: dict[str, Any], report: Report) -> Answer:
+    async def _run(self, tool: Tool, arguments: dict[str, Any], report: Report) -> tuple[Answer, str]:
+        """The answer, and what it has to say about its session besides."""
         owner = owner_of(principal())
         handle = arguments.pop(SESSION_ID, None)
         session = await self._store.get(owner, handle, report) if tool.needs_session else None
         if session is not None:
             logs.about(session)
         call = Call(OwnersSessions(self._store, owner), session, report)
+        if session is None:
+            return await tool.run(call, arguments), ""
+        answer = await self._in_session(session, tool.run(call, arguments))
+        notice, session.notice = session.notice, ""
+        return answer, notice
+
+    async def _in_session(self, session: Session, work: Awaitable[Answer]) -> Answer:
         try:
-            return await tool.run(call, arguments)
+            with session.clock.running():
+                return await work
         except SandboxLost:
-            if session is not None:
-                await self._store.check(session)
+            await self._store.check(session)
             raise
 
 
@@ -134,9 +144,10 @@ def listed(tool: Tool) -> ListedTool:
     )
 
 
-def result(tool: Tool, answer: Answer, limit: int) -> CallToolResult:
-    """`answer` as the wire has it, within its limits."""
-    answer, text = fit(answer, tool.render, limit, tool.data_limit)
+def result(tool: Tool, answer: Answer, limit: int, notice: str = "") -> CallToolResult:
+    """`answer` as the wire has it, within its limits, behind a `notice` if there is one."""
+    head = f"note: {notice}\n" if notice else ""
+    answer, text = fit(answer, lambda answer: head + tool.render(answer), limit, tool.data_limit)
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data_of(answer))
 
 

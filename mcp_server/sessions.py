@@ -5,19 +5,38 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
 from typing import Self
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from mcp_server import logs
+from mcp_server.locks import Locks
+from mcp_server.place import Place
+from mcp_server.pool import Pool
 from mcp_server.redaction import Redactor
-from sandbox.base import Backend, Found
-from sandbox.errors import Conflict, InvalidArgument, NotFound, PdboxError, SandboxError, SandboxLost
-from sandbox.opening import Policy, SessionRequest, adopt_session, open_session
+from sandbox.base import Backend, Found, SandboxSpec
+from sandbox.errors import (
+    Conflict,
+    InvalidArgument,
+    NotFound,
+    PdboxError,
+    SandboxError,
+    SandboxLost,
+    SessionExpired,
+)
+from sandbox.opening import (
+    Identity,
+    Policy,
+    SessionRequest,
+    adopt_session,
+    open_session,
+    plan_session,
+    source_of,
+)
 from sandbox.session import Session, SessionInfo, session_key
 from tools._tool import OwnSession, Report
 
@@ -28,26 +47,18 @@ CLOSE_S = 1.8
 
 _CLOSING = Conflict("The server is closing.")
 _UNKNOWN = ("This session_id is unknown or has expired.", "`start_session` opens a new session.")
-
-
-@dataclass(eq=False)
-class _Place:
-    """Where one session lives, from the moment it is asked for until its sandbox is removed."""
-
-    owner: str
-    session: Session | None = None
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    leave: anyio.Event = field(default_factory=anyio.Event)
-    gone: anyio.Event = field(default_factory=anyio.Event)
-
-
-@dataclass
-class _Lock:
-    lock: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
-    users: int = 0
-
+_FULL = "`list_sessions` shows yours; `close_session` ends one."
 
 Make = Callable[[Backend, TaskGroup], Awaitable[Session]]
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """How many sessions there may be."""
+
+    total: int
+    each: int | None = None
+    """Of one owner; None: as many as in total."""
 
 
 class SessionStore:
@@ -62,28 +73,39 @@ class SessionStore:
         policy: Policy,
         defaults: SessionRequest,
         *,
-        max_sessions: int,
+        allowed: Allowed,
         default_session: bool,
         redact: bool = True,
+        user: str = "",
+        pool: int = 0,
+        keep: bool = False,
     ) -> None:
-        """`default_session`: a caller without any session gets one for `defaults.repo` (one client a server: stdio).
-
-        `redact`: mask what looks like a secret.
+        """
+        Args:
+            default_session: a caller without any session gets one for `defaults.repo` (one client a server: stdio).
+            user: a hash of the user that the server runs as, who may see and remove all that it starts.
+            pool: how many sandboxes are kept ready.
+            redact: mask what looks like a secret.
+            keep: sessions outlive the server, and those that earlier ones left are found again.
         """
         self._redact = redact
         self._open_backend = backend
         self._policy = policy
         self._defaults = defaults
-        self._max_sessions = max_sessions
+        self._allowed = allowed
         self._default_session = default_session
+        self._user = user
+        self._pool_size = pool
+        self._keep = keep
         self._backend: Backend | None = None
-        self._places: set[_Place] = set()
-        self._held: dict[str, _Place] = {}
-        self._locks: dict[str, _Lock] = {}
+        self._places: set[Place] = set()
+        self._held: dict[str, Place] = {}
+        self._locks = Locks()
         self._closing = False
 
     async def __aenter__(self) -> Self:
         self._tasks = await anyio.create_task_group().__aenter__()
+        self._pool = Pool(self._pool_size, self._opened, self._usual, self._tasks)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -92,14 +114,17 @@ class SessionStore:
         self._tasks.cancel_scope.cancel()
         await self._tasks.__aexit__(None, None, None)
 
+    def warm(self) -> None:
+        """Begin to make sandboxes ready, if that is asked for. Called once a client is served: its start comes first."""
+        self._pool.start()
+
     async def aclose(self) -> None:
-        """Close every session, within `CLOSE_S`."""
+        """Close every session, or leave those that are to be kept, within `CLOSE_S`."""
         self._closing = True
         with anyio.move_on_after(CLOSE_S) as deadline:
             for place in self._places:
-                place.leave.set()
-                if place.session is None:
-                    place.scope.cancel()
+                place.end(keep=self._keep)
+            await self._pool.aclose()
             await self._all_gone()
         if deadline.cancelled_caught:
             log.error("%d sandboxes were not removed in time; they end by themselves", len(self._places))
@@ -120,14 +145,18 @@ class SessionStore:
             Conflict: there are as many as there may be.
             PdboxError: what `open_session` raises.
         """
-        handle = secrets.token_urlsafe(24)
+        identity = Identity(secrets.token_urlsafe(24), owner, self._user)
+        completed = self._completed(request)
 
         async def make(backend: Backend, tasks: TaskGroup) -> Session:
             return await open_session(
-                backend, self._completed(request), self._policy, handle, owner, report, tasks
+                backend, completed, self._policy, identity, report, tasks, self._pool.take
             )
 
-        return await self._placed(owner, make)
+        try:
+            return await self._placed(owner, make, await self._strangers() if self._keep else ())
+        finally:
+            self._pool.refill()
 
     async def get(self, owner: str, handle: str | None, report: Report) -> Session:
         """The session of that handle; without one, the only session of `owner`.
@@ -136,39 +165,44 @@ class SessionStore:
             NotFound: unknown, expired or another's, all with the same text.
             InvalidArgument: no handle, and none or several sessions.
         """
-        if handle is None:
-            return await self._only(owner, report)
-        key = session_key(handle)
-        # Two calls with the handle of a session to adopt must not adopt it twice.
-        async with self._locked(key):
-            return self._of(owner, key) or await self._adopt(owner, handle, key)
+        session = await (self._only(owner, report) if handle is None else self._named(owner, handle))
+        session.clock.touch()
+        return session
 
     async def listed(self, owner: str) -> list[OwnSession]:
         """Sessions of `owner`: those held here, and those that other servers left."""
-        held = [
-            place.session
-            for place in self._held.values()
-            if place.owner == owner and place.session is not None
-        ]
-        own = [await _described(session) for session in held]
-        backend = await self._opened()
-        strange = [one for one in await backend.find(owner) if one.key not in self._held]
+        own = [await _described(session) for session in self._own(owner)]
+        strange = [one for one in await self._strangers() if one.owner == owner]
         return [*own, *map(_left, sorted(strange, key=lambda one: one.created))]
 
     async def close(self, session: Session) -> None:
         """End the session and remove its sandbox."""
-        place = self._held.pop(session.key, None)
+        place = self._held.get(session.key)
         if place is not None:
-            place.leave.set()
+            place.end()
             await place.gone.wait()
 
     async def check(self, session: Session) -> None:
-        """Drop the session if its sandbox is really gone, rather than one connection to it."""
+        """Drop the session if its sandbox is really gone, rather than one connection to it.
+
+        Raises:
+            NotFound: its time was over.
+        """
         try:
             await session.connect()
         except SandboxLost as exc:
             log.info("session dropped: %s", exc)
             await self.close(session)
+            if session.clock.over or isinstance(exc, SessionExpired):
+                raise NotFound(*_UNKNOWN) from exc
+
+    async def _named(self, owner: str, handle: str) -> Session:
+        key = session_key(handle)
+        # Two calls with the handle of a session to adopt must not adopt it twice.
+        async with self._locks.held(key):
+            session = self._of(owner, key) or await self._adopt(owner, handle, key)
+        session.handle = handle  # not known yet, if it was found without
+        return session
 
     async def probe(self) -> str:
         """One line on the backend, if it answers.
@@ -181,51 +215,71 @@ class SessionStore:
     async def _only(self, owner: str, report: Report) -> Session:
         if not self._default_session:
             raise InvalidArgument("Which session? session_id is missing.", "`start_session` gives one.")
-        async with self._locked(f"only {owner}"):
-            own = [
-                place.session
-                for place in self._held.values()
-                if place.owner == owner and place.session is not None
-            ]
+        async with self._locks.held(f"only {owner}"):
+            own = self._own(owner)
             if len(own) > 1:
-                raise InvalidArgument(
-                    f"{len(own)} sessions are open, so session_id must say which is meant.",
-                    "`list_sessions` shows them.",
-                )
+                raise _ambiguous(len(own), "open")
             if own:
                 return own[0]
             if self._defaults.repo is None:
                 raise InvalidArgument("There is no session yet.", "`start_session` with `repo` opens one.")
-            return await self.open(owner, SessionRequest(), report)
+            return await self._found_again(owner) or await self.open(owner, SessionRequest(), report)
+
+    async def _found_again(self, owner: str) -> Session | None:
+        """The only session of `owner` for our repository that an earlier server kept."""
+        if not self._keep:
+            return None
+        source = source_of(self._completed(SessionRequest()))
+        found = [one for one in await self._strangers() if (one.owner, one.source) == (owner, source)]
+        if len(found) > 1:
+            raise _ambiguous(len(found), "kept for this repository")
+        if not found:
+            return None
+        try:
+            session = await self._placed(owner, self._adopting(found[0], None))
+        except SandboxLost:
+            return None  # it went meanwhile
+        session.notice = _again(found[0])
+        return session
 
     def _of(self, owner: str, key: str) -> Session | None:
         place = self._held.get(key)
-        if place is not None and place.owner != owner:
+        if place is not None and (place.owner != owner or place.over):
             raise NotFound(*_UNKNOWN)
         return place.session if place is not None else None
+
+    def _own(self, owner: str) -> list[Session]:
+        return [
+            place.session
+            for place in self._held.values()
+            if place.owner == owner and place.session is not None and not place.over
+        ]
+
+    async def _strangers(self) -> Sequence[Found]:
+        """Sessions of this server's user that it does not hold itself."""
+        found = await (await self._opened()).of_user(self._user)
+        return [one for one in found if not one.pooled and one.left_s > 0 and one.key not in self._held]
 
     async def _adopt(self, owner: str, handle: str, key: str) -> Session:
         found = await (await self._opened()).find(owner, key)
         if not found:
             raise NotFound(*_UNKNOWN)
-
-        async def make(backend: Backend, tasks: TaskGroup) -> Session:
-            return await adopt_session(backend, found[0], handle, tasks)
-
         try:
-            return await self._placed(owner, make)
+            return await self._placed(owner, self._adopting(found[0], handle))
         except SandboxLost as exc:
             raise NotFound(*_UNKNOWN) from exc
 
-    async def _placed(self, owner: str, make: Make) -> Session:
+    def _adopting(self, found: Found, handle: str | None) -> Make:
+        async def make(backend: Backend, tasks: TaskGroup) -> Session:
+            return await adopt_session(backend, found, handle, self._policy.lifetime, tasks)
+
+        return make
+
+    async def _placed(self, owner: str, make: Make, strangers: Sequence[Found] = ()) -> Session:
         if self._closing:
             raise _CLOSING
-        if len(self._places) >= self._max_sessions:
-            raise Conflict(
-                f"{self._max_sessions} sessions are open, and there may be no more.",
-                "`list_sessions` shows yours; `close_session` ends one.",
-            )
-        place = _Place(owner)
+        self._check_room(owner, strangers)
+        place = Place(owner)
         self._places.add(place)
         try:
             return await self._tasks.start(self._live, place, make)
@@ -234,7 +288,20 @@ class SessionStore:
                 # Its task may have ended before its first step.
                 self._places.discard(place)
 
-    async def _live(self, place: _Place, make: Make, *, task_status: TaskStatus[Session]) -> None:
+    def _check_room(self, owner: str, strangers: Sequence[Found]) -> None:
+        """A session takes its place from when it is asked for until its time is over.
+
+        Raises:
+            Conflict: all places are taken.
+        """
+        owners = [place.owner for place in self._places if not place.over]
+        owners += [one.owner for one in strangers]
+        if len(owners) >= self._allowed.total:
+            raise Conflict(f"{self._allowed.total} sessions are open, and there may be no more.", _FULL)
+        if self._allowed.each is not None and owners.count(owner) >= self._allowed.each:
+            raise Conflict(f"You have {self._allowed.each} sessions open, and may have no more.", _FULL)
+
+    async def _live(self, place: Place, make: Make, *, task_status: TaskStatus[Session]) -> None:
         """One session from opening to closing."""
         failure: PdboxError | None = None
         try:
@@ -259,20 +326,24 @@ class SessionStore:
         if failure is not None or place.session is None:
             raise failure or _CLOSING
 
-    async def _hold(self, place: _Place, session: Session, task_status: TaskStatus[Session]) -> None:
+    async def _hold(self, place: Place, session: Session, task_status: TaskStatus[Session]) -> None:
         self._held[session.key] = place
         try:
             task_status.started(session)
-            await place.leave.wait()
+            await place.hold(session)
         finally:
+            # Until its sandbox is gone it must not be found there and adopted.
+            with anyio.CancelScope(shield=True):
+                place.over = True
+                await place.release(session)
             if self._held.get(session.key) is place:
                 del self._held[session.key]
-            with anyio.CancelScope(shield=True):
-                await session.aclose()
 
     async def _opened(self) -> Backend:
         """The backend, opened at its first use."""
-        async with self._locked("backend"):
+        if self._backend is not None:
+            return self._backend
+        async with self._locks.held("backend"):
             backend = self._backend or await self._tasks.start(self._serve_backend)
             self._backend = backend
             return backend
@@ -281,15 +352,27 @@ class SessionStore:
         async with self._open_backend() as backend:
             task_status.started(backend)
             try:
+                await self._sweep(backend)
                 await anyio.sleep_forever()
             finally:
                 # Whatever ends the server: sessions need their backend to be removed.
                 with anyio.move_on_after(CLOSE_S, shield=True):
                     await self._all_gone()
 
+    async def _sweep(self, backend: Backend) -> None:
+        try:
+            await backend.sweep(self._user)
+        except PdboxError as exc:
+            log.warning("what earlier servers left was not looked for: %s", exc)
+
     async def _all_gone(self) -> None:
         for place in list(self._places):
             await place.gone.wait()
+
+    async def _usual(self, backend: Backend) -> SandboxSpec:
+        """The sandbox of a session for which the client says nothing."""
+        plan = await plan_session(backend, self._completed(SessionRequest()), self._policy, log.debug)
+        return replace(plan.spec, user=self._user, pooled=True)
 
     def _completed(self, request: SessionRequest) -> SessionRequest:
         ours = self._defaults
@@ -304,18 +387,6 @@ class SessionStore:
             setup=ours.setup if request.setup is None else request.setup,
             env={**ours.env, **request.env},
         )
-
-    @asynccontextmanager
-    async def _locked(self, key: str) -> AsyncGenerator[None]:
-        entry = self._locks.setdefault(key, _Lock())
-        entry.users += 1
-        try:
-            async with entry.lock:
-                yield
-        finally:
-            entry.users -= 1
-            if not entry.users:
-                del self._locks[key]
 
 
 @dataclass(frozen=True)
@@ -354,6 +425,21 @@ async def _described(session: Session) -> OwnSession:
         place=info.place,
         image=info.image,
         isolation=info.isolation,
+    )
+
+
+def _ambiguous(number: int, what: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"{number} sessions are {what}, so session_id must say which is meant.",
+        "`list_sessions` shows them.",
+    )
+
+
+def _again(found: Found) -> str:
+    minutes = max(0, round(time.time() - found.created)) // 60
+    return (
+        f"this is the session that was opened for this repository {minutes} min ago; it was kept. "
+        "`start_session` opens a new one."
     )
 
 

@@ -59,8 +59,14 @@ class Settings(BaseModel):
     """Seconds after which a session ends in any case."""
     session_grace_s: float = Field(default=600, gt=0)
     """Seconds that a session outlives a server that was killed."""
-    max_sessions: int = Field(default=10, ge=1)
-    """Sessions that may be open at once."""
+    max_sessions: int | None = Field(default=None, ge=1)
+    """Sessions that may be open at once; else 10 on stdio, 50 on HTTP."""
+    max_sessions_per_principal: int | None = Field(default=None, ge=1)
+    """Sessions that one principal may have open at once; else 10 where there are tokens."""
+    pool: int = Field(default=0, ge=0, le=100)
+    """Sandboxes of the usual image that are started ahead, so that sessions open at once."""
+    keep_sessions: bool = False
+    """Leave sessions running when the server ends, until they are idle for too long: for hosts that start a server for each call."""
     transport: Literal["stdio", "http", "sse"] = "stdio"
     """How clients connect: `stdio`, `http` (streamable HTTP at /mcp) or `sse` (the old one at /sse)."""
     host: str = "127.0.0.1"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -12,8 +14,12 @@ from typing import ClassVar
 
 from anyio.abc import ByteStream
 
+from sandbox.errors import SandboxLost
+
 Progress = Callable[[str], None]
 """Told in one short line what is going on; may be called from any task of the event loop."""
+OVERTIME_S = 120.0
+"""How much older than its maximum age a sandbox may be: a call that ran when it came is given a minute."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,16 @@ class SandboxSpec:
     """Hash of the session handle, hexadecimal; what the sandbox is found by."""
     owner: str
     """Whose it is: a hash of user and principal; `find` only gives an owner's own."""
+    user: str = ""
+    """Whose server started it: a hash of the user alone, who may see and remove all of them."""
+    source: str = ""
+    """Hash of the repository that it was opened for."""
+    pooled: bool = False
+    """It is started ahead of its session: without key, owner and source, which `Sandbox.assign` gives it."""
     image: str = ""
     """Image reference; ignored by backends without images."""
+    image_id: str = ""
+    """Which image that was when it was chosen: a reference can come to mean another one."""
     workdir: PurePosixPath = PurePosixPath("/workspace")
     """Where the repository lies inside; a backend may choose another place and say so."""
     keep_workdir: bool = False
@@ -78,18 +92,30 @@ class Chosen:
 
     image: str = ""
     notice: str = ""
+    image_id: str = ""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A sandbox that exists already."""
+    """A sandbox that exists already, as the host knows it: nothing of it comes from what runs inside."""
 
     key: str
     place: str
     """Container id or process id, for people."""
     created: float
-    """Seconds since the epoch."""
+    """When its session began. Seconds since the epoch."""
     image: str = ""
+    owner: str = ""
+    user: str = ""
+    source: str = ""
+    max_age_s: float = math.inf
+    pooled: bool = False
+    """Started ahead, and nobody's yet."""
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until its maximum age."""
+        return self.created + self.max_age_s - time.time()
 
 
 class Sandbox(ABC):
@@ -121,6 +147,14 @@ class Sandbox(ABC):
             SandboxError: it went wrong, or the sandbox is gone.
         """
         return False
+
+    @abstractmethod
+    async def assign(self, key: str, owner: str, source: str) -> None:
+        """Give a sandbox that was started ahead to its session: from now on `find` gives it, to `owner` alone.
+
+        Raises:
+            SandboxLost: the sandbox is gone.
+        """
 
     async def cut_network(self) -> None:  # noqa: B027 - not every backend has one to cut
         """Take away the network that set-up commands had. Nothing to do where there was none.
@@ -168,8 +202,34 @@ class Backend(ABC):
         """
 
     @abstractmethod
+    async def living(self) -> Sequence[Found]:
+        """All sandboxes that live, whoever started them."""
+
     async def find(self, owner: str, key: str | None = None) -> Sequence[Found]:
-        """Sandboxes of `owner` that live, whichever server started them."""
+        """Sessions of `owner` that live, whichever server started them; none that is past its maximum age."""
+        return [
+            one
+            for one in await self.living()
+            if one.owner == owner and key in (None, one.key) and not one.pooled and one.left_s > 0
+        ]
+
+    async def of_user(self, user: str) -> Sequence[Found]:
+        """All that servers of `user` started, for any owner or for nobody yet."""
+        return [one for one in await self.living() if one.user == user]
+
+    async def sweep(self, user: str) -> None:
+        """Remove what is past its maximum age, and what servers that were killed left half made."""
+        for one in await self.of_user(user):
+            if not one.pooled and one.left_s < -OVERTIME_S:
+                await self.remove(one)
+
+    async def remove(self, found: Found) -> None:
+        """Remove a sandbox that `of_user` gave, in use or not."""
+        try:
+            sandbox = await self.adopt(found)
+        except SandboxLost:
+            return  # it went by itself meanwhile
+        await sandbox.aclose()
 
     @abstractmethod
     async def adopt(self, found: Found) -> Sandbox:

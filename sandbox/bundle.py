@@ -31,6 +31,8 @@ class Boot:
     """Its standard input and output are its first connection."""
     reap_all: bool = False
     """It has a pid namespace of its own: every process in it may be killed."""
+    pooled: bool = False
+    """It waits for its session: no time runs, and it ends when its server does."""
     cleanup: tuple[PurePosixPath, ...] = ()
     """Folders that it removes when it ends."""
 
@@ -63,6 +65,7 @@ class Boot:
             "idle_s": self.lifetime.idle_s,
             "max_age_s": self.lifetime.max_age_s,
             "grace_s": self.lifetime.grace_s,
+            "pooled": self.pooled,
             "cleanup": [str(folder) for folder in self.cleanup],
         }
 

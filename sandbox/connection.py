@@ -21,6 +21,7 @@ from sandbox.errors import (
     ProtocolViolation,
     SandboxError,
     SandboxLost,
+    SessionExpired,
 )
 from sandbox.frames import FrameReader, Header, pack
 from sandbox.socket_stream import Immediate
@@ -33,6 +34,9 @@ SEND_S = 30.0
 
 PING_S = 5.0
 """How soon a guest that is alive answers a ping, on a loaded machine."""
+
+_OVER = ("it was idle too long", "it reached its maximum age", "no server was connected for too long")
+"""With which words a guest closes itself when its time is over."""
 
 OnProgress = Callable[[Header], None]
 log = logging.getLogger(__name__)
@@ -73,6 +77,8 @@ class GuestConnection:
         self._sending = anyio.Lock(fast_acquire=True)
         self._greeted = anyio.Event()
         self._lost: PdboxError | None = None
+        self.ended = anyio.Event()
+        """Set when the connection is of no more use."""
 
     @classmethod
     async def open(cls, stream: ByteStream, tasks: TaskGroup, timeout_s: float = 30.0) -> Self:
@@ -87,7 +93,7 @@ class GuestConnection:
         with anyio.move_on_after(timeout_s):
             await self._greeted.wait()
         if not self._greeted.is_set():
-            self._lost = SandboxLost(f"The sandbox did not answer within {timeout_s:g} s.")
+            self._fail(SandboxLost(f"The sandbox did not answer within {timeout_s:g} s."))
         if self._lost is not None:
             await self.aclose()
             raise self._lost
@@ -137,6 +143,13 @@ class GuestConnection:
         finally:
             self._pending.pop(number, None)
         return self._answer(op, pending)
+
+    async def tell(self, op: str) -> None:
+        """Ask for `op` without waiting for its answer, if the guest is still there."""
+        try:
+            await self._send(pack({"id": 0, "op": op, "args": {}}))
+        except SandboxLost as exc:
+            log.debug("`%s` was not sent: %s", op, exc)
 
     async def aclose(self) -> None:
         """Close the stream. The sandbox goes on."""
@@ -220,7 +233,8 @@ class GuestConnection:
             self._greet(header)
         elif event == "closing":
             reason = str(header.get("reason", ""))[:200]
-            self._fail(SandboxLost(f"The sandbox closed itself: {reason}.", "start_session opens a new one."))
+            kind = SessionExpired if reason in _OVER else SandboxLost
+            self._fail(kind(f"The sandbox closed itself: {reason}.", "start_session opens a new one."))
         elif isinstance(number, int) and (pending := self._pending.get(number)) is not None:
             self._settle(pending, header, payload)
         else:
@@ -249,6 +263,7 @@ class GuestConnection:
     def _fail(self, reason: PdboxError) -> None:
         self._lost = self._lost or reason
         self._greeted.set()
+        self.ended.set()
         for pending in self._pending.values():
             pending.done.set()
 

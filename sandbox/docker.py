@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
+import re
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, TypeVar
@@ -37,10 +39,19 @@ LAY_S = 120.0
 START_S = 60.0
 """How long a guest may take to come up on a loaded machine."""
 
+STARTS = 4
+"""Containers that are started at once: an engine starts more no faster, and answers nothing else meanwhile."""
+HALF_MADE_S = 2 * START_S
+"""How old a container is that its server will not start any more."""
+
 LABEL = "pdbox"
-SESSION, OWNER, CREATED, WORKDIR, ISOLATION = (
-    f"{LABEL}.{name}" for name in ("session", "owner", "created", "workdir", "isolation")
+SESSION, OWNER, USER, SOURCE, CREATED, MAX_AGE, POOL, WORKDIR, ISOLATION = (
+    f"{LABEL}.{name}"
+    for name in ("session", "owner", "user", "source", "created", "max_age", "pool", "workdir", "isolation")
 )
+# A container's labels are fixed when it is made, but its name is not. Of one that was started ahead of its session,
+# the name says whose it has become.
+_ASSIGNED = re.compile(r"pdbox-([0-9a-f]+)-([0-9a-f]+)-([0-9a-f]+)-([0-9]+)")
 
 # Picks the interpreter of an image that is not ours. The environment of SWE-bench images comes first: it
 # is the one with the repository's requirements, and only an interactive shell would activate it.
@@ -91,6 +102,7 @@ class DockerBackend(Backend):
         self._host = host
         self._engine: Engine | None = None
         self._threads = anyio.CapacityLimiter(16)
+        self._starts = anyio.CapacityLimiter(STARTS)
         self._making: dict[str, anyio.Lock] = {}
 
     def session(self) -> AbstractAsyncContextManager[None]:
@@ -121,11 +133,15 @@ class DockerBackend(Backend):
         """
         engine = await self.engine()
         image = await self._present(engine, spec.image or images.reference(images.DEFAULT), progress)
+        async with self._starts:
+            return await self._start(engine, spec, image)
+
+    async def _start(self, engine: Engine, spec: SandboxSpec, image: Image) -> DockerSandbox:
         confinement = _confinement(spec, image)
         boot = _boot(spec)
         create = partial(
             engine.create,
-            f"pdbox-{spec.key[:12]}-{time.time_ns() % 10**9:09d}",
+            f"pdbox-{'pool' if spec.pooled else spec.key[:12]}-{time.time_ns() % 10**9:09d}",
             _config(spec, image, confinement, boot),
             _host_config(spec, confinement),
         )
@@ -149,11 +165,19 @@ class DockerBackend(Backend):
             _guards(spec),
         )
 
-    async def find(self, owner: str, key: str | None = None) -> Sequence[Found]:
-        """Containers of `owner` that run, whichever server started them."""
+    async def living(self) -> Sequence[Found]:
+        """All containers of pdbox that run, whoever started them."""
         engine = await self.engine()
-        labels = {LABEL: "1", OWNER: owner} | ({SESSION: key} if key else {})
-        return [_found(container) for container in await self.call(engine.containers, labels)]
+        return [_found(container) for container in await self.call(engine.containers, {LABEL: "1"})]
+
+    async def sweep(self, user: str) -> None:
+        """Remove what is past its maximum age, and containers that were made but never started."""
+        await super().sweep(user)
+        engine = await self.engine()
+        labels = {LABEL: "1", USER: user}
+        for container in await self.call(engine.containers, labels, ("created", "exited", "dead")):
+            if container.created < time.time() - HALF_MADE_S:
+                await self.call(engine.remove, container.id)
 
     async def adopt(self, found: Found) -> Sandbox:
         """Take over a container that `find` gave.
@@ -188,28 +212,26 @@ class DockerBackend(Backend):
         """
         engine = await self.engine()
         if wanted.image:
-            await self._present(engine, wanted.image, progress)
-            return Chosen(wanted.image)
+            return _chosen(await self._present(engine, wanted.image, progress))
         present = await self.call(engine.tags, images.REPOSITORY)
         ideal = images.resolve(wanted.python, wanted.requires_python, images.PYTHONS)
         if ideal.python in present:
-            return Chosen(ideal.image, ideal.notice)
+            return Chosen(ideal.image, ideal.notice, present[ideal.python])
         if not wanted.python and present:
             # Nobody asked for a certain one: what is there and allowed is good enough, and there at once.
             choice = images.resolve(None, wanted.requires_python, present)
             if not choice.notice:
-                return Chosen(choice.image)
+                return Chosen(choice.image, image_id=present[choice.python])
         try:
-            await self._present(engine, ideal.image, progress)
+            return _chosen(await self._present(engine, ideal.image, progress), ideal.notice)
         except BackendUnavailable as exc:
             return await self._second_choice(engine, wanted, present, progress, exc)
-        return Chosen(ideal.image, ideal.notice)
 
     async def _second_choice(
         self,
         engine: Engine,
         wanted: Wanted,
-        present: Sequence[str],
+        present: Iterable[str],
         progress: Progress,
         cause: BackendUnavailable,
     ) -> Chosen:
@@ -218,8 +240,7 @@ class DockerBackend(Backend):
         if not available:
             raise cause
         choice = images.resolve(wanted.python, wanted.requires_python, available)
-        await self._present(engine, choice.image, progress)
-        return Chosen(choice.image, choice.notice)
+        return _chosen(await self._present(engine, choice.image, progress), choice.notice)
 
     async def engine(self) -> Engine:
         """The connection to the engine, made on first use.
@@ -341,6 +362,16 @@ class DockerSandbox(Sandbox):
             raise SandboxError("The read-only files could not be put into the sandbox.")
         return True
 
+    async def assign(self, key: str, owner: str, source: str) -> None:
+        """Write it into the container's name, which nothing inside can read or change.
+
+        Raises:
+            SandboxLost: it has gone.
+        """
+        engine = await self._owner.engine()
+        name = f"pdbox-{key}-{owner}-{source or '0'}-{time.time():.0f}"
+        await self._owner.call(engine.rename, self._container, name)
+
     async def cut_network(self) -> None:
         """Disconnect the container; only its loopback is left.
 
@@ -425,7 +456,7 @@ def _guards(spec: SandboxSpec) -> bool:
 
 
 def _boot(spec: SandboxSpec) -> bundle.Boot:
-    return bundle.Boot(HOME, spec.workdir, spec.lifetime, reap_all=True)
+    return bundle.Boot(HOME, spec.workdir, spec.lifetime, reap_all=True, pooled=spec.pooled)
 
 
 def _config(spec: SandboxSpec, image: Image, confinement: Confinement, boot: bundle.Boot) -> dict[str, Any]:
@@ -445,9 +476,10 @@ def _config(spec: SandboxSpec, image: Image, confinement: Confinement, boot: bun
         "healthcheck": {"test": ["NONE"]},
         "labels": {
             LABEL: "1",
-            SESSION: spec.key,
-            OWNER: spec.owner,
+            **({POOL: "1"} if spec.pooled else {SESSION: spec.key, OWNER: spec.owner, SOURCE: spec.source}),
+            USER: spec.user,
             CREATED: f"{time.time():.3f}",
+            MAX_AGE: f"{spec.lifetime.max_age_s:.3f}",
             WORKDIR: str(spec.workdir),
             ISOLATION: confinement.describe(spec),
         },
@@ -503,12 +535,32 @@ def _host_config(spec: SandboxSpec, confinement: Confinement) -> dict[str, Any]:
     }
 
 
+def _chosen(image: Image, notice: str = "") -> Chosen:
+    return Chosen(image.reference, notice, image.id)
+
+
 def _found(container: Container) -> Found:
     labels = container.labels
-    created = labels.get(CREATED, "")
-    return Found(
+    found = Found(
         key=labels.get(SESSION, ""),
         place=container.id[:12],
-        created=float(created) if created.replace(".", "", 1).isdigit() else container.created,
+        created=_number(labels.get(CREATED), container.created),
         image=container.image,
+        owner=labels.get(OWNER, ""),
+        user=labels.get(USER, ""),
+        source=labels.get(SOURCE, ""),
+        max_age_s=_number(labels.get(MAX_AGE), math.inf),
     )
+    if labels.get(POOL) != "1":
+        return found
+    assigned = _ASSIGNED.fullmatch(container.name)
+    if assigned is None:
+        return replace(found, pooled=True)
+    key, owner, source, created = assigned.groups()
+    return replace(
+        found, key=key, owner=owner, source="" if source == "0" else source, created=float(created)
+    )
+
+
+def _number(text: str | None, otherwise: float) -> float:
+    return float(text) if text and text.replace(".", "", 1).isdigit() else otherwise

@@ -59,6 +59,7 @@ class Image:
     user: str
     env: Mapping[str, str]
     labels: Mapping[str, str]
+    id: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Container:
     networks: Sequence[str] = ()
     """Those it is connected to, but for the one called `none`."""
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+    name: str = ""
 
 
 def locate(environ: Mapping[str, str], host: str | None = None) -> Location:
@@ -193,16 +195,16 @@ class Engine:
             user=str(config.get("User") or ""),
             env=_variables(config),
             labels=config.get("Labels") or {},
+            id=str(data.get("Id", "")),
         )
 
-    def tags(self, repository: str) -> Sequence[str]:
-        """The tags of `repository` that are present."""
+    def tags(self, repository: str) -> Mapping[str, str]:
+        """The tags of `repository` that are present, with the ids of their images."""
         with errors():
             images = cast(list[dict[str, Any]], self._client.images(name=repository))
-        names = [str(name) for image in images for name in image.get("RepoTags") or ()]
-        return sorted(
-            name.removeprefix(f"{repository}:") for name in names if name.startswith(f"{repository}:")
-        )
+        named = [(str(name), str(image["Id"])) for image in images for name in image.get("RepoTags") or ()]
+        start = f"{repository}:"
+        return {name.removeprefix(start): number for name, number in sorted(named) if name.startswith(start)}
 
     def pull(self, reference: str, progress: Progress) -> None:
         """Bring an image from its registry.
@@ -306,7 +308,17 @@ class Engine:
             bool(data["State"].get("Running")),
             [name for name in networks if name != "none"],
             _variables(config),
+            str(data.get("Name", "")).lstrip("/"),
         )
+
+    def rename(self, container: str, name: str) -> None:
+        """Give a container another name.
+
+        Raises:
+            SandboxLost: it has gone.
+        """
+        with errors("The container was not renamed"):
+            self._client.rename(container, name)
 
     def disconnect(self, identifier: str) -> None:
         """Take a running container off all its networks.
@@ -321,18 +333,18 @@ class Engine:
             for network in container.networks:
                 self._client.disconnect_container_from_network(identifier, network, force=True)
 
-    def containers(self, labels: Mapping[str, str]) -> Sequence[Container]:
-        """Running containers with all these labels."""
+    def containers(
+        self, labels: Mapping[str, str], states: Sequence[str] = ("running", "paused")
+    ) -> Sequence[Container]:
+        """Containers with all these labels, in one of these states."""
         # The low-level list: the other one inspects each and fails when one vanishes meanwhile.
         wanted = [f"{key}={value}" for key, value in labels.items()]
         with errors():
-            rows = cast(list[dict[str, Any]], self._client.containers(filters={"label": wanted}))
-        return [
-            Container(
-                str(row["Id"]), str(row.get("Image", "")), float(row["Created"]), row.get("Labels") or {}
+            rows = cast(
+                list[dict[str, Any]],
+                self._client.containers(all=True, filters={"label": wanted, "status": list(states)}),
             )
-            for row in rows
-        ]
+        return [_listed(row) for row in rows]
 
     def exec_create(self, container: str, argv: Sequence[str], user: str = "") -> str:
         """Prepare one more process in a running container, of its own user or `user`; gives the id to open its stream by.
@@ -353,6 +365,17 @@ class Engine:
             with errors("No way into the container"):
                 raise
         return str(answer["Id"])
+
+
+def _listed(row: dict[str, Any]) -> Container:
+    (name, *_) = [str(name) for name in row.get("Names") or ()] or [""]
+    return Container(
+        str(row["Id"]),
+        str(row.get("Image", "")),
+        float(row["Created"]),
+        row.get("Labels") or {},
+        name=name.lstrip("/"),
+    )
 
 
 @contextlib.contextmanager

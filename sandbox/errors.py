@@ -10,6 +10,7 @@
     └── SandboxError                     the sandbox itself failed
         ├── BackendUnavailable           no engine, no permission, no image
         ├── SandboxLost (ConnectionError) the sandbox is gone, with the reason
+        │   └── SessionExpired           its time was over
         ├── ProtocolViolation            the guest sent what it must not send
         └── CommandTimeout (TimeoutError) the guest did not answer in time
 
@@ -67,6 +68,10 @@ class SandboxLost(SandboxError, ConnectionError):
     """The sandbox, or the way to it, is gone."""
 
 
+class SessionExpired(SandboxLost):
+    """The session was idle too long, or reached its maximum age."""
+
+
 class ProtocolViolation(SandboxError):
     """The guest sent what it must not send; its session is closed."""
 
@@ -83,5 +88,6 @@ BY_CODE: dict[str, type[PdboxError]] = {
     "not_found": NotFound,
     "conflict": Conflict,
     "internal": SandboxError,
+    "expired": SessionExpired,
 }
 """Codes of error replies of the guest. Others become `SandboxError`."""

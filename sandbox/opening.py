@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import posixpath
 import re
 import shlex
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
@@ -16,7 +18,8 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from sandbox import archive
-from sandbox.base import Backend, Found, Lifetime, Limits, Progress, SandboxSpec, Wanted
+from sandbox.base import Backend, Found, Lifetime, Limits, Progress, Sandbox, SandboxSpec, Wanted
+from sandbox.connection import GuestConnection
 from sandbox.entrypoint import default_entrypoint, requires_python, tools_of
 from sandbox.errors import InvalidArgument, NotFound, SandboxLost
 from sandbox.rules import Pairs, Rules, takes
@@ -71,20 +74,44 @@ class _Source:
     inside: str | None = None
 
 
-async def open_session(
-    backend: Backend,
-    request: SessionRequest,
-    policy: Policy,
-    handle: str,
-    owner: str,
-    progress: Progress,
-    tasks: TaskGroup,
-) -> Session:
-    """Start a sandbox, bring the repository in, run its set-up; nothing is left behind when a step fails.
+@dataclass(frozen=True)
+class Identity:
+    """Whose session it is. It is written down outside of the sandbox, and never learnt from what runs in there."""
+
+    handle: str
+    owner: str
+    user: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a request comes to: a sandbox like `spec`, but for whose it is, and what is brought into it."""
+
+    request: SessionRequest
+    source: _Source
+    spec: SandboxSpec
+    guard: Pairs
+    notice: str
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A sandbox that was started ahead, and the way to it."""
+
+    sandbox: Sandbox
+    connection: GuestConnection
+
+
+Take = Callable[[SandboxSpec], Awaitable[Ready | None]]
+"""Gives a ready sandbox that is like a specification in all but whose it is."""
+
+
+async def plan_session(backend: Backend, request: SessionRequest, policy: Policy, progress: Progress) -> Plan:
+    """What `request` comes to. Its image is built or pulled if it is missing.
 
     Raises:
         PathRefused, NotFound, InvalidArgument: the request can't be met.
-        BackendUnavailable: no sandbox can be had.
+        BackendUnavailable: there is no image, and none can be had.
     """
     source = _source(request, policy)
     pyproject = (
@@ -94,9 +121,10 @@ async def open_session(
     chosen = await backend.choose(Wanted(request.image, python, requires_python(pyproject)), progress)
     guard = _to_guard(source, request)
     spec = SandboxSpec(
-        key=session_key(handle),
-        owner=owner,
+        key="",
+        owner="",
         image=chosen.image,
+        image_id=chosen.image_id,
         workdir=PurePosixPath(source.inside or "/workspace"),
         keep_workdir=source.inside is not None,
         guarded=bool(guard),
@@ -105,15 +133,33 @@ async def open_session(
         limits=policy.limits,
         lifetime=policy.lifetime,
     )
-    progress("starting the sandbox")
-    session = Session(await backend.start(spec, progress), handle, tasks)
+    return Plan(request, source, spec, guard, chosen.notice)
+
+
+async def open_session(
+    backend: Backend,
+    request: SessionRequest,
+    policy: Policy,
+    identity: Identity,
+    progress: Progress,
+    tasks: TaskGroup,
+    take: Take | None = None,
+) -> Session:
+    """Start a sandbox or `take` a ready one, bring the repository in, run its set-up; nothing is left behind when a step fails.
+
+    Raises:
+        PathRefused, NotFound, InvalidArgument: the request can't be met.
+        BackendUnavailable: no sandbox can be had.
+    """
+    plan = await plan_session(backend, request, policy, progress)
+    session = await _started(backend, plan.spec, identity, source_of(request), progress, tasks, take)
     try:
         session.recall((await session.connect()).hello.workdir)
-        guarded = await _bring_in(session, source, policy, guard, progress)
+        guarded = await _bring_in(session, plan.source, policy, plan.guard, progress)
         if request.ref:
             await _check_out(session, request.ref)
-        await _prepare(session, request, chosen.notice, guarded, progress)
-        if spec.network and not request.network:
+        await _prepare(session, request, plan.notice, guarded, progress)
+        if plan.spec.network and not request.network:
             await session.sandbox.cut_network()
     except BaseException:  # whatever ended it, cancellation too: no sandbox without a session
         with anyio.CancelScope(shield=True):
@@ -122,19 +168,59 @@ async def open_session(
     return session
 
 
-async def adopt_session(backend: Backend, found: Found, handle: str, tasks: TaskGroup) -> Session:
-    """Go on with a session that another server started.
+async def _started(
+    backend: Backend,
+    spec: SandboxSpec,
+    identity: Identity,
+    source: str,
+    progress: Progress,
+    tasks: TaskGroup,
+    take: Take | None,
+) -> Session:
+    """An empty session, whose time has begun."""
+    ready = await take(replace(spec, user=identity.user, pooled=True)) if take is not None else None
+    key = session_key(identity.handle)
+    if ready is None:
+        progress("starting the sandbox")
+        own = replace(spec, key=key, owner=identity.owner, user=identity.user, source=source)
+        session = Session(await backend.start(own, progress), identity.handle, tasks)
+    else:
+        session = Session(ready.sandbox, identity.handle, tasks, connection=ready.connection)
+    try:
+        if ready is not None:
+            # First whose it is, then its time: a sandbox that is nobody's must not outlive its server.
+            await ready.sandbox.assign(key, identity.owner, source)
+        await session.live(spec.lifetime, start=ready is not None)
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await session.aclose()
+        raise
+    return session
+
+
+async def adopt_session(
+    backend: Backend, found: Found, handle: str | None, lifetime: Lifetime, tasks: TaskGroup
+) -> Session:
+    """Go on with a session that another server started. `handle`: None if it was found without.
 
     Raises:
         SandboxLost: it has gone meanwhile, or was never finished.
     """
-    session = Session(await backend.adopt(found), handle, tasks)
+    session = Session(await backend.adopt(found), handle, tasks, key=found.key)
     hello = (await session.connect()).hello
     if hello.meta is None:
         await session.disconnect()
         raise SandboxLost("The session was never finished opening.", "start_session opens a new one.")
     session.recall(hello.workdir, hello.meta)
+    await session.live(replace(lifetime, max_age_s=found.max_age_s), created=found.created)
     return session
+
+
+def source_of(request: SessionRequest) -> str:
+    """A hash of the repository asked for, by which its sessions are found again; empty where there is none."""
+    if not request.repo:
+        return ""
+    return hashlib.sha256(json.dumps([request.repo, request.ref, request.image]).encode()).hexdigest()[:32]
 
 
 def _source(request: SessionRequest, policy: Policy) -> _Source:

@@ -17,7 +17,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
@@ -70,6 +70,23 @@ class Record:
     base: str
     workspace: str
     python: str
+    user: str = ""
+    source: str = ""
+    max_age_s: float = 0.0
+    pooled: bool = False
+    mark: str = ""
+    """What the environment of its processes says."""
+
+    @property
+    def file(self) -> Path:
+        """Where it is written down."""
+        return Path(self.base) / _RECORD
+
+    def write(self) -> None:
+        """Write it down; whoever reads meanwhile finds this one or the one before."""
+        draft = self.file.with_suffix(".new")
+        draft.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        draft.replace(self.file)
 
     def alive(self) -> bool:
         """Is it still this process?"""
@@ -135,32 +152,46 @@ class ProcessBackend(Backend):
         """
         await self.probe()
         python = spec.image or sys.executable
-        base = runtime_folder(self._environ) / f"{spec.key[:12]}-{uuid.uuid4().hex[:8]}"
+        mark = spec.key or uuid.uuid4().hex
+        base = runtime_folder(self._environ) / f"{mark[:12]}-{uuid.uuid4().hex[:8]}"
         base.mkdir(mode=0o700)
         workspace = Path(tempfile.mkdtemp(prefix="pdbox-workspace-"))
         workdir = PurePosixPath(spec.workdir) if spec.keep_workdir else PurePosixPath(workspace)
-        boot = bundle.Boot(PurePosixPath(base / "guest"), workdir, spec.lifetime)
+        boot = bundle.Boot(PurePosixPath(base / "guest"), workdir, spec.lifetime, pooled=spec.pooled)
+        env = {**spec.env, MARK: mark}
         try:
-            stream, pid = await self._started(spec, python, boot, base, workspace)
+            stream, pid = await self._started(env, python, boot, base, workspace)
         except BaseException:
             with anyio.CancelScope(shield=True):
-                _kill_marked(spec.key)
+                _kill_marked(mark)
                 await _remove(base, workspace)
             raise
         record = Record(
-            spec.key, spec.owner, pid, start_time(pid), time.time(), str(base), str(workspace), python
+            key=spec.key,
+            owner=spec.owner,
+            pid=pid,
+            started=start_time(pid),
+            created=time.time(),
+            base=str(base),
+            workspace=str(workspace),
+            python=python,
+            user=spec.user,
+            source=spec.source,
+            max_age_s=spec.lifetime.max_age_s,
+            pooled=spec.pooled,
+            mark=mark,
         )
-        (base / _RECORD).write_text(json.dumps(asdict(record)), encoding="utf-8")
+        record.write()
         return ProcessSandbox(record, self._environ, boot, stream)
 
-    async def find(self, owner: str, key: str | None = None) -> Sequence[Found]:
-        """Guests of `owner` that live. What dead ones left behind is removed."""
+    async def living(self) -> Sequence[Found]:
+        """All guests that live. What dead ones left behind is removed."""
         found: list[Found] = []
         for record in self._records():
-            if not record.alive():
+            if record.alive():
+                found.append(_found(record))
+            else:
                 await _remove(Path(record.base), Path(record.workspace))
-            elif record.owner == owner and key in (None, record.key):
-                found.append(Found(record.key, str(record.pid), record.created, record.python))
         return found
 
     async def adopt(self, found: Found) -> Sandbox:
@@ -185,11 +216,11 @@ class ProcessBackend(Backend):
         return result.stdout.decode().strip() or None if result.returncode == 0 else None
 
     async def _started(
-        self, spec: SandboxSpec, python: str, boot: bundle.Boot, base: Path, workspace: Path
+        self, env: Mapping[str, str], python: str, boot: bundle.Boot, base: Path, workspace: Path
     ) -> tuple[ByteStream, int]:
         """The stream on which the guest has begun to speak, and its process id."""
         path = f"{Path(python).parent}{os.pathsep}{self._environ.get('PATH', os.defpath)}"
-        env = {**self._environ, "PATH": path, **spec.env, MARK: spec.key}
+        env = {**self._environ, "PATH": path, **env}
         command = ["/bin/sh", "-c", _LAUNCH, "pdbox", str(base), str(workspace), python, *boot.arguments()]
         ours, theirs = socket.socketpair()
         stream = PeekedStream(await UNIXSocketStream.from_socket(ours))
@@ -248,6 +279,20 @@ class ProcessSandbox(Sandbox):
         except OSError as exc:
             raise SandboxLost("The session's process has gone.", "start_session opens a new one.") from exc
 
+    async def assign(self, key: str, owner: str, source: str) -> None:
+        """Write it into its record.
+
+        Raises:
+            SandboxLost: it has gone.
+        """
+        self._record = replace(
+            self._record, key=key, owner=owner, source=source, created=time.time(), pooled=False
+        )
+        try:
+            self._record.write()
+        except OSError as exc:
+            raise SandboxLost("The sandbox's process has gone.") from exc
+
     async def aclose(self) -> None:
         """End the guest, which ends all that it started; then kill what is left."""
         with anyio.move_on_after(2, shield=True):
@@ -256,7 +301,7 @@ class ProcessSandbox(Sandbox):
                 self._first = None
             if self._record.alive():
                 await self._end()
-            _kill_marked(self._record.key)
+            _kill_marked(self._record.mark)
             await _remove(Path(self._record.base), Path(self._record.workspace))
 
     async def _end(self) -> None:
@@ -277,6 +322,20 @@ class ProcessSandbox(Sandbox):
 
 
 BACKEND = ProcessBackend
+
+
+def _found(record: Record) -> Found:
+    return Found(
+        key=record.key,
+        place=str(record.pid),
+        created=record.created,
+        image=record.python,
+        owner=record.owner,
+        user=record.user,
+        source=record.source,
+        max_age_s=record.max_age_s,
+        pooled=record.pooled,
+    )
 
 
 def _launch(command: Sequence[str], env: Mapping[str, str], cwd: Path, stdio: socket.socket) -> int:

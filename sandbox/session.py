@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import PurePosixPath
@@ -15,11 +18,11 @@ import anyio
 from anyio.abc import TaskGroup
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from sandbox.base import Sandbox
+from sandbox.base import Lifetime, Sandbox
 from sandbox.connection import GuestConnection, OnProgress
 from sandbox.debugger import Debugger, Long, Number, Seconds, Short, checked
 from sandbox.entrypoint import with_tests
-from sandbox.errors import InvalidArgument, ProtocolViolation, SandboxLost
+from sandbox.errors import InvalidArgument, PdboxError, ProtocolViolation, SandboxLost, SessionExpired
 from sandbox.rules import Rules
 from sandbox.workspace import Workspace
 
@@ -30,6 +33,10 @@ MAX_WORDS = 1 << 14
 MAX_OUTCOMES = 2 << 20
 """Bytes of JSON that the outcomes of earlier test runs may take in the sandbox's memory."""
 _MAX_NOTICES = 64
+_ASKING = ("debug.state", "end_if_idle")
+"""Requests that only ask: no use of the session, which would otherwise last for as long as it is listed."""
+_MAX_LOSSES = 3
+"""How often in a row the guest may end its connection without having answered anything on it."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _GOOD = {"passed", "xfailed", "skipped"}
 _COUNTED = {
@@ -125,19 +132,79 @@ def session_key(handle: str) -> str:
     return hashlib.sha256(handle.encode()).hexdigest()
 
 
+class Clock:
+    """How long a session has: by this side's clocks, whatever the guest says."""
+
+    def __init__(self, idle_s: float = math.inf, ends: float = math.inf) -> None:
+        """`ends`: when it reaches its maximum age, in seconds since the epoch."""
+        self._idle_s = idle_s
+        self._ends = ends
+        self._users = 0
+        self._used = time.monotonic()
+        self._quiet = anyio.Event()
+        self.over = False
+        """Its time is over, and was found to be."""
+
+    def touch(self, left_s: float = math.inf) -> None:
+        """It is used now; or, was so long ago that `left_s` are left."""
+        self._used = time.monotonic() - max(0.0, self._idle_s - left_s)
+
+    @contextmanager
+    def running(self) -> Generator[None]:
+        """While it is in use it is not idle."""
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+            self._used = time.monotonic()
+            if not self._users:
+                self._quiet.set()
+                self._quiet = anyio.Event()
+
+    async def quiet(self) -> None:
+        """Wait until it is in no use."""
+        if self._users:
+            await self._quiet.wait()
+
+    @property
+    def idle_left_s(self) -> float:
+        """Seconds until it has been idle for too long, if nobody uses it."""
+        return self._idle_s if self._users else self._used + self._idle_s - time.monotonic()
+
+    @property
+    def age_left_s(self) -> float:
+        """Seconds until its maximum age."""
+        return self._ends - time.time()
+
+
 class Session:
     """An open session. `open_session` and `adopt_session` make one."""
 
-    def __init__(self, sandbox: Sandbox, handle: str, tasks: TaskGroup) -> None:
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        handle: str | None,
+        tasks: TaskGroup,
+        *,
+        key: str = "",
+        connection: GuestConnection | None = None,
+    ) -> None:
+        """`handle`: None when it was found by other means than its handle, of which only the hash `key` is known."""
         self.sandbox = sandbox
         self.handle = handle
-        self.key = session_key(handle)
+        self.key = key if handle is None else session_key(handle)
+        self.clock = Clock()
+        self.created = time.time()
+        self.notice = ""
+        """What the next answer has to say about the session itself."""
         self.memory = Memory()
         self.debugger = Debugger(self.request)
         self.workspace = Workspace(self.request, PurePosixPath("/workspace"), Rules())
         self._tasks = tasks
         self._connecting = anyio.Lock()
-        self._connection: GuestConnection | None = None
+        self._connection = connection
+        self._losses = 0
 
     async def request(
         self,
@@ -150,13 +217,18 @@ class Session:
     ) -> tuple[dict[str, Any], bytes]:
         """Ask the guest; a connection that broke since the last request is opened again."""
         connection = await self.connect()
-        return await connection.request(op, args, payload, timeout_s=timeout_s, on_progress=on_progress)
+        if op in _ASKING:
+            return await connection.request(op, args, payload, timeout_s=timeout_s, on_progress=on_progress)
+        with self.clock.running():
+            answer = await connection.request(op, args, payload, timeout_s=timeout_s, on_progress=on_progress)
+        self._losses = 0
+        return answer
 
     async def connect(self) -> GuestConnection:
         """The connection to the guest.
 
         Raises:
-            SandboxLost: the sandbox is gone, or broke the protocol.
+            SandboxLost: the sandbox is gone, or broke the protocol; SessionExpired: its time was over.
         """
         if self._connection is not None and self._connection.lost is None:
             return self._connection
@@ -164,15 +236,57 @@ class Session:
             old = self._connection
             if old is not None and old.lost is None:
                 return old
-            if old is not None and isinstance(old.lost, ProtocolViolation):
-                raise SandboxLost(
-                    f"The session is unusable: {old.lost.message}", "start_session opens a new one."
-                )
+            if old is not None:
+                self._refuse(old.lost)
             # Starting takes its time; a guest that has answered before has no reason to be slow.
             timeout_s = 30.0 if old is None else 10.0
             stream = await self.sandbox.connect()
             self._connection = await GuestConnection.open(stream, self._tasks, timeout_s)
             return self._connection
+
+    def _refuse(self, lost: PdboxError | None) -> None:
+        """Raises where there is no use in trying again."""
+        if isinstance(lost, SessionExpired):
+            raise lost
+        if isinstance(lost, ProtocolViolation):
+            raise SandboxLost(f"The session is unusable: {lost.message}", "start_session opens a new one.")
+        self._losses += 1
+        if self._losses > _MAX_LOSSES:
+            raise SandboxLost(
+                "The sandbox ends each connection to it.", "start_session opens a new one."
+            ) from lost
+
+    async def lost(self) -> SandboxLost:
+        """Wait until the sandbox is gone, and say why. A connection that merely broke is opened again."""
+        try:
+            while True:
+                connection = await self.connect()
+                await connection.ended.wait()
+        except SandboxLost as exc:
+            return exc
+
+    async def live(self, lifetime: Lifetime, *, created: float | None = None, start: bool = False) -> None:
+        """Have its time run as `lifetime` says, here and in the sandbox.
+
+        Args:
+            created: when it began, if another server started it; its maximum age is what it was then.
+            start: it was started ahead, and begins only now.
+        """
+        self.created = created or time.time()
+        ends = self.created + lifetime.max_age_s
+        times = {"idle_s": lifetime.idle_s, "grace_s": lifetime.grace_s}
+        if start:
+            times["max_age_s"] = lifetime.max_age_s
+        if start or created is not None:
+            await self.request("lifetime", {**times, "start": start})
+        self.clock = Clock(lifetime.idle_s, ends)
+
+    async def ended_idle(self) -> bool:
+        """End it if nobody has used it for its idle time, whichever server they came by. False: somebody did."""
+        answer, _ = await self.request("end_if_idle", timeout_s=5)
+        left_s = checked(_Left, answer).left_s
+        self.clock.touch(left_s)
+        return left_s <= 0
 
     @property
     def entrypoint(self) -> str | None:
@@ -196,8 +310,8 @@ class Session:
             workdir=str(self.workspace.root),
             entrypoint=self.entrypoint,
             debug_entrypoint=self.debug_entrypoint,
-            expires_in_s=hello.expires_in_s,
-            age_s=hello.age_s,
+            expires_in_s=max(0.0, min(self.clock.idle_left_s, self.clock.age_left_s)),
+            age_s=max(0.0, time.time() - self.created),
             place=self.sandbox.place,
             state=state.state,
             notices=list(self.memory.notices),
@@ -274,6 +388,10 @@ class Session:
 
     async def aclose(self) -> None:
         """End the sandbox and all that runs in it; at most 2 s."""
+        if self._connection is not None:
+            # An engine that is asked to remove many at once takes longer than we may: then they go by themselves.
+            with anyio.move_on_after(0.2, shield=True):
+                await self._connection.tell("shutdown")
         await self.disconnect()
         await self.sandbox.aclose()
 
@@ -295,6 +413,10 @@ class Session:
                 "broken": [name for name, good in was_good.items() if good and now[name] not in _GOOD],
             }
         )
+
+
+class _Left(_Data):
+    left_s: Seconds
 
 
 class _Remembered(_Data):

@@ -32,7 +32,7 @@ class Report(Protocol):
 
 
 class OwnSession(BaseModel):
-    """One session of the caller. Without `session_id` another server started it: only its handle reaches it."""
+    """One session of the caller. Without `session_id` another server started it, and this one has not been told its handle."""
 
     session_id: str | None
     state: str

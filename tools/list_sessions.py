@@ -28,7 +28,7 @@ def render(answer: ListAnswer) -> str:
 
 
 def _line(session: OwnSession) -> str:
-    name = session.session_id or "(of another server; only its session_id reaches it)"
+    name = session.session_id or "(opened by another server, which alone was told its session_id)"
     what = ", ".join(word for word in (session.state, session.image, session.isolation) if word)
     return f"  {name}: {what}, {int(session.age_s // 60)} min old, in {session.place}"
 

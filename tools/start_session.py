@@ -79,6 +79,7 @@ async def start_session(
     )
     session = await sessions.open(request, report)
     info = await sessions.info(session)
+    assert session.handle is not None  # only one that is found again can be without
     return StartAnswer(
         session_id=session.handle,
         isolation=info.isolation,

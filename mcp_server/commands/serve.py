@@ -10,12 +10,15 @@ import anyio
 
 from mcp_server import stdio, tracing
 from mcp_server.backends import candidates, opened
-from mcp_server.server import VERSION
-from mcp_server.sessions import SessionStore
+from mcp_server.server import VERSION, owner_of
+from mcp_server.sessions import Allowed, SessionStore
 from mcp_server.settings import Settings
 from sandbox.base import Lifetime, Limits
 from sandbox.errors import InvalidArgument
 from sandbox.opening import Policy, SessionRequest
+
+ALONE, TOGETHER, PRINCIPALS = Allowed(10), Allowed(50), Allowed(50, each=10)
+"""Sessions by default: of the one client on stdio, of clients that are not told apart, and of those that are."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +45,9 @@ def stdio_store(settings: Settings) -> SessionStore:
         InvalidArgument: no such repository or root.
     """
     here = None if settings.root else _working_directory()
-    return _store(settings, _existing(settings.repo) if settings.repo else here, default_session=True)
+    return _store(
+        settings, _existing(settings.repo) if settings.repo else here, default_session=True, usual=ALONE
+    )
 
 
 def http_store(settings: Settings) -> SessionStore:
@@ -51,18 +56,30 @@ def http_store(settings: Settings) -> SessionStore:
     Raises:
         InvalidArgument: no such repository or root.
     """
-    return _store(settings, _existing(settings.repo) if settings.repo else None, default_session=False)
+    usual = PRINCIPALS if settings.token_file or settings.oauth_issuer else TOGETHER
+    return _store(
+        settings, _existing(settings.repo) if settings.repo else None, default_session=False, usual=usual
+    )
 
 
-def _store(settings: Settings, repo: Path | None, *, default_session: bool) -> SessionStore:
+def _store(settings: Settings, repo: Path | None, *, default_session: bool, usual: Allowed) -> SessionStore:
     return SessionStore(
         partial(opened, settings),
         policy(settings, repo),
         defaults(settings, repo),
-        max_sessions=settings.max_sessions,
+        allowed=allowed(settings, usual),
         default_session=default_session,
         redact=settings.redact,
+        user=owner_of(),
+        pool=settings.pool,
+        keep=settings.keep_sessions,
     )
+
+
+def allowed(settings: Settings, usual: Allowed) -> Allowed:
+    """How many sessions there may be; `usual` where the settings don't say."""
+    total = settings.max_sessions or usual.total
+    return Allowed(total, settings.max_sessions_per_principal or (usual.each and min(usual.each, total)))
 
 
 def policy(settings: Settings, repo: Path | None) -> Policy:
@@ -81,7 +98,8 @@ def policy(settings: Settings, repo: Path | None) -> Policy:
         lifetime=Lifetime(
             idle_s=settings.session_ttl_s,
             max_age_s=settings.session_max_age_s,
-            grace_s=settings.session_grace_s,
+            # Kept ones do without a server until they are idle for too long.
+            grace_s=settings.session_max_age_s if settings.keep_sessions else settings.session_grace_s,
         ),
         allow_network=settings.network,
         setup_network=settings.setup_network,

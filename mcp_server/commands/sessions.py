@@ -1,4 +1,4 @@
-"""List or remove sandboxes of yours, whichever server started them."""
+"""List or remove sandboxes of yours, whichever server started them, for whichever principal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import anyio
 from mcp_server.backends import opened
 from mcp_server.server import owner_of
 from mcp_server.settings import Settings
-from sandbox.base import Backend, Found
-from sandbox.errors import SandboxLost
+from sandbox.base import Found
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,37 +25,34 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     """List or reap, then print what was found."""
     found = anyio.run(_found, settings, args.action == "reap")
     if args.json:
-        print(
-            json.dumps(
-                [{"place": one.place, "age_s": _age_s(one), "image": one.image} for one in found], indent=2
-            )
-        )
+        print(json.dumps([_data(one) for one in found], indent=2))
     else:
         done = "removed " if args.action == "reap" else ""
-        print(
-            "\n".join(
-                f"{done}{one.place}  {_age_s(one) // 60} min old  {one.image}".rstrip() for one in found
-            )
-            or "no sessions"
-        )
+        print("\n".join(done + _line(one) for one in found) or "no sessions")
     return 0
 
 
 async def _found(settings: Settings, remove: bool) -> list[Found]:
     async with opened(settings) as backend:
-        found = sorted(await backend.find(owner_of()), key=lambda one: one.created)
+        found = sorted(await backend.of_user(owner_of()), key=lambda one: one.created)
         if remove:
             for one in found:
-                await _remove(backend, one)
+                await backend.remove(one)
         return found
 
 
-async def _remove(backend: Backend, found: Found) -> None:
-    try:
-        sandbox = await backend.adopt(found)
-    except SandboxLost:
-        return  # it went by itself meanwhile
-    await sandbox.aclose()
+def _data(found: Found) -> dict[str, object]:
+    return {
+        "place": found.place,
+        "age_s": _age_s(found),
+        "image": found.image,
+        "kind": "pool" if found.pooled else "session",
+    }
+
+
+def _line(found: Found) -> str:
+    ready = "  ready for a session" if found.pooled else ""
+    return f"{found.place}  {_age_s(found) // 60} min old  {found.image}".rstrip() + ready
 
 
 def _age_s(found: Found) -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 class GuestError(Exception):
     """A refusal that the host shows as it is.
 
-    `code` is one of invalid, path, read_only, stale_stop, not_found, conflict, internal, cancelled. `message` says what happened,
+    `code` is one of invalid, path, read_only, stale_stop, not_found, conflict, internal, cancelled, expired. `message` says what happened,
     with the value; `hint` what to do next.
     """
 

@@ -16,9 +16,17 @@ from .errors import GuestError
 PROTOCOL = 1
 MAX_IN_FLIGHT = 64
 _THREAD_IDLE_S = 10.0
+_LAST_CALL_S = 60.0
+"""How long a request that is served when the maximum age is reached may go on."""
+_ASKING = ("ping", "debug.state", "end_if_idle")
+"""Who asks only this doesn't use the session."""
+_IDLE = "it was idle too long"
+_AGE = "it reached its maximum age"
 _READING = (
     "debug.",
     "ping",
+    "lifetime",
+    "end_if_idle",
     "meta.",
     "output.",
     "files.read",
@@ -183,7 +191,11 @@ class Connection:
             error = GuestError("conflict", "Request %d is under way, or %d are." % (number, MAX_IN_FLIGHT))
             self.send({"id": number, "error": error.as_dict()})
             return None
-        self.server.begin(op)
+        if not self.server.begin(op):
+            with self._lock:
+                del self._calls[number]
+            self.send({"id": number, "error": GuestError("expired", "The session is over.").as_dict()})
+            return None
         return call, args, payload
 
     def _refuse_for_threads(self, call: Call) -> None:
@@ -234,13 +246,24 @@ class Connection:
 
 
 class Server:
-    """Accepts connections and keeps the time: idle, age, and how long nobody is connected."""
+    """Accepts connections and keeps the time: idle, age, and how long nobody is connected.
+
+    A sandbox that waits for its session has no time yet: it lasts as long as the server that started it is connected.
+    """
 
     def __init__(self, state, config: dict) -> None:
         self.state = state
         self.workers = Workers()
-        self._config = config
-        self._ops = {"ping": _ping, "meta.set": _set_meta, "shutdown": _ping}
+        self._config = dict(config)
+        self._waiting = bool(config.get("pooled"))
+        self._ops = {
+            "ping": _ping,
+            "meta.set": _set_meta,
+            "shutdown": _ping,
+            "lifetime": self._set_lifetime,
+            "end_if_idle": self._end_if_idle,
+            "load": self._load,
+        }
         self._modules = list(_OP_MODULES)
         self._changed = threading.Condition()
         self._connections: set[Connection] = set()
@@ -282,19 +305,24 @@ class Server:
             "expires_in_s": round(max(0.0, min(self._used + self._config["idle_s"], self._end()) - now), 3),
         }
 
-    def begin(self, op: str) -> None:
-        """A request has come."""
-        if op != "ping":
-            with self._changed:
+    def begin(self, op: str) -> bool:
+        """A request has come. False: too late, it must not be served."""
+        with self._changed:
+            if self._reason is not None:
+                return False
+            if op not in _ASKING:
                 self._busy += 1
                 self.state.touched += not op.startswith(_READING)
+            return True
 
     def finish(self, op: str) -> None:
         """It has been served: being idle starts now."""
-        if op != "ping":
+        if op not in _ASKING:
             with self._changed:
                 self._busy -= 1
                 self._used = time.monotonic()
+                if self._used > self._end():
+                    self._changed.notify_all()
 
     def answer(self, call: Call, args: dict, payload: bytes) -> tuple[dict, bytes]:
         """The reply to a request, without its id."""
@@ -357,23 +385,59 @@ class Server:
         # Loaded when first asked for: most of the supervisor's start would be imports that a session may never use.
         with self._changed:
             while op not in self._ops and self._modules:
-                name = self._modules[0]
-                self._ops.update(importlib.import_module("." + name, __package__).OPS)
-                del self._modules[0]
+                self._load_next(1)
             if op not in self._ops:
                 raise GuestError("not_found", "There is no operation `%s`." % op[:100])
             return self._ops[op]
+
+    def _set_lifetime(self, args: dict, payload: bytes, call: Call) -> tuple[dict, bytes]:
+        """How long it lasts, by the server that has it now. `start`: the session begins, and its age with it."""
+        with self._changed:
+            for name in ("idle_s", "max_age_s", "grace_s"):
+                if args.get(name) is not None:
+                    self._config[name] = float(args[name])
+            if args.get("start"):
+                self._waiting = False
+                self._started = time.monotonic()
+            self._changed.notify_all()
+        return {}, b""
+
+    def _end_if_idle(self, args: dict, payload: bytes, call: Call) -> tuple[dict, bytes]:
+        """End unless somebody, maybe of another server, has used it since: decided and done in one step."""
+        with self._changed:
+            idle_s = self._config["idle_s"]
+            left = idle_s if self._busy else self._used + idle_s - time.monotonic()
+            if left <= 0:
+                self._reason = self._reason or _IDLE
+                self._changed.notify_all()
+            return {"left_s": max(0.0, left)}, b""
+
+    def _load(self, args: dict, payload: bytes, call: Call) -> tuple[dict, bytes]:
+        """Load now what the first requests would have to load."""
+        with self._changed:
+            self._load_next(len(self._modules))
+        return {}, b""
+
+    def _load_next(self, count: int) -> None:
+        for name in self._modules[:count]:
+            self._ops.update(importlib.import_module("." + name, __package__).OPS)
+            self._modules.remove(name)
 
     def _end(self) -> float:
         return self._started + self._config["max_age_s"]
 
     def _next_deadline(self) -> tuple[float, str | None]:
         # Requests only put it off, so they need not wake who waits for it: that would cost each of them a switch of threads.
-        deadlines: list = [(self._end(), "it reached its maximum age")]
+        now = time.monotonic()
+        if self._waiting:
+            return (now + 3600.0, None) if self._connections else (now, "its server is gone")
+        deadlines: list = []
         if self._busy:
-            deadlines.append((time.monotonic() + self._config["idle_s"], None))  # by then it may be idle
+            deadlines.append((self._end() + _LAST_CALL_S, _AGE))
+            deadlines.append((now + self._config["idle_s"], None))  # by then it may be idle
         else:
-            deadlines.append((self._used + self._config["idle_s"], "it was idle too long"))
+            deadlines.append((self._end(), _AGE))
+            deadlines.append((self._used + self._config["idle_s"], _IDLE))
         if not self._connections:
             deadlines.append((self._left + self._config["grace_s"], "no server was connected for too long"))
         return min(deadlines, key=lambda deadline: deadline[0])

@@ -1,0 +1,150 @@
+"""Sandboxes that are started ahead of their sessions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import TaskGroup
+
+from sandbox.base import Backend, Sandbox, SandboxSpec
+from sandbox.connection import GuestConnection
+from sandbox.errors import PdboxError
+from sandbox.opening import Ready
+
+log = logging.getLogger(__name__)
+
+SETTLED_S = 60.0
+"""A ready sandbox that ends sooner is not replaced at once: neither would the next one last."""
+
+
+@dataclass(frozen=True)
+class _Kept(Ready):
+    spec: SandboxSpec
+    since: float
+
+
+class Pool:
+    """Keeps `size` sandboxes ready, all of one kind. They are nobody's, and no sessions.
+
+    A guest that waits in here has no time that could run out, and ends by itself when this server does.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        backend: Callable[[], Awaitable[Backend]],
+        kind: Callable[[Backend], Awaitable[SandboxSpec]],
+        tasks: TaskGroup,
+    ) -> None:
+        """`kind`: what they are to be like. `tasks`: reads their connections, also after they are taken."""
+        self._size = size
+        self._backend = backend
+        self._kind = kind
+        self._tasks = tasks
+        self._ready: list[_Kept] = []
+        self._news = anyio.Event()
+        self._scope = anyio.CancelScope()
+        self._emptied = anyio.Event()
+        self._started = False
+        self._making: SandboxSpec | None = None
+        self._made = anyio.Event()
+        self._awaited = False
+
+    def start(self) -> None:
+        """Begin to fill it, in the background. A second time does nothing."""
+        if self._size and not self._started and not self._scope.cancel_called:
+            self._started = True
+            self._tasks.start_soon(self._run)
+
+    async def take(self, spec: SandboxSpec) -> Ready | None:
+        """A ready one that is just like `spec`, or the one that will be soonest; None if there is none. `refill` replaces it."""
+        one = self._picked(spec)
+        if one is None and self._making == spec and not self._awaited:
+            self._awaited = True
+            try:
+                await self._made.wait()
+            finally:
+                self._awaited = False
+            one = self._picked(spec)
+        return one
+
+    def _picked(self, spec: SandboxSpec) -> Ready | None:
+        for one in self._ready:
+            if one.spec == spec and one.connection.lost is None:
+                self._ready.remove(one)
+                return one
+        return None
+
+    def refill(self) -> None:
+        """Replace what was taken, in the background."""
+        self._news.set()
+
+    async def aclose(self) -> None:
+        """Remove all that are ready."""
+        self._scope.cancel()
+        if self._started:
+            await self._emptied.wait()
+
+    async def _run(self) -> None:
+        try:
+            with self._scope:
+                while True:
+                    self._news = anyio.Event()
+                    await self._fill()
+                    await self._news.wait()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _close(self._ready)
+            self._emptied.set()
+
+    async def _fill(self) -> None:
+        try:
+            backend = await self._backend()
+            spec = await self._kind(backend)
+            unfit = [one for one in self._ready if one.spec != spec or one.connection.lost is not None]
+            self._ready = [one for one in self._ready if one not in unfit]
+            await _close(unfit)
+            # One after another: whoever waits for a session needs the engine more.
+            while len(self._ready) < self._size:
+                await self._add(backend, spec)
+        except PdboxError as exc:
+            log.warning("no sandbox could be made ready: %s", exc)
+
+    async def _add(self, backend: Backend, spec: SandboxSpec) -> None:
+        self._making, self._made = spec, anyio.Event()
+        try:
+            self._ready.append(await self._one(backend, spec))
+        finally:
+            self._making = None
+            self._made.set()
+
+    async def _one(self, backend: Backend, spec: SandboxSpec) -> _Kept:
+        sandbox = await backend.start(spec, _quiet)
+        try:
+            connection = await GuestConnection.open(await sandbox.connect(), self._tasks)
+            await connection.request("load")
+        except BaseException:
+            await _close([sandbox])
+            raise
+        one = _Kept(sandbox, connection, spec, anyio.current_time())
+        self._tasks.start_soon(self._watch, one)
+        return one
+
+    async def _watch(self, one: _Kept) -> None:
+        await one.connection.ended.wait()
+        if one in self._ready and anyio.current_time() - one.since > SETTLED_S:
+            self.refill()
+
+
+async def _close(sandboxes: list[_Kept] | list[Sandbox]) -> None:
+    with anyio.CancelScope(shield=True):
+        async with anyio.create_task_group() as tasks:
+            for one in sandboxes:
+                tasks.start_soon((one if isinstance(one, Sandbox) else one.sandbox).aclose)
+
+
+def _quiet(line: str) -> None:
+    """Nobody waits for it."""

@@ -1,0 +1,184 @@
+"""When sessions end, who reaches them, and how many there may be. Process backend: the store is the same for all."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from mcp_server.commands.serve import stdio_store
+from mcp_server.sessions import SessionStore
+from mcp_server.settings import Settings
+from sandbox.errors import Conflict, NotFound
+from sandbox.opening import SessionRequest
+from sandbox.session import Session
+from tests.mcp_server.conftest import Connect
+from tests.mcp_server.test_calls import data, refused
+
+pytestmark = pytest.mark.anyio
+
+UNKNOWN = "This session_id is unknown or has expired. `start_session` opens a new session."
+ME, YOU = "aa" * 16, "bb" * 16
+
+
+@asynccontextmanager
+async def opened(repo: Path, **settings: Any) -> AsyncGenerator[SessionStore]:
+    """A store for `repo`, as a server has it."""
+    chosen = {"repo": repo, "backend": "process", "unsafe_no_isolation": True, **settings}
+    async with stdio_store(Settings(**chosen)) as store:
+        yield store
+
+
+async def start(store: SessionStore, owner: str = ME) -> Session:
+    return await store.open(owner, SessionRequest(), quiet)
+
+
+def quiet(message: str, done: float | None = None, total: float | None = None) -> None:
+    """Nobody reads it."""
+
+
+async def answer_to(store: SessionStore, owner: str, handle: str | None) -> str:
+    with pytest.raises(NotFound) as caught:
+        await store.get(owner, handle, quiet)
+    return str(caught.value)
+
+
+async def gone(store: SessionStore, owner: str = ME) -> None:
+    with anyio.fail_after(60):
+        while await store.listed(owner):
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_foreign_unknown_and_expired_handles_get_one_text(repo: Path) -> None:
+    async with opened(repo, session_ttl_s=1) as store:
+        session = await start(store)
+        foreign = await answer_to(store, YOU, session.handle)
+        await gone(store)
+        texts = {foreign, await answer_to(store, ME, session.handle), await answer_to(store, ME, "nonsense")}
+        assert texts == {UNKNOWN}
+
+
+async def test_a_session_past_its_maximum_age_is_unknown_however_busy_it_was(repo: Path) -> None:
+    async with opened(repo, session_max_age_s=3) as store:
+        session = await start(store)
+        with anyio.fail_after(60):
+            while session.clock.age_left_s > 0:
+                await session.workspace.names()
+        await gone(store)
+        assert await answer_to(store, ME, session.handle) == UNKNOWN
+
+
+async def test_a_call_that_runs_keeps_its_session(connect: Connect) -> None:
+    async with connect(session_ttl_s=1) as client:
+        handle = (await data(client, "start_session"))["session_id"]
+        result = await data(client, "bash", command="sleep 3; echo done", session_id=handle)
+        assert result["output"] == "done\n"
+        await data(client, "listdir", session_id=handle)
+
+
+async def test_a_call_that_runs_at_the_maximum_age_is_answered_whole_and_no_other_begins(
+    connect: Connect,
+) -> None:
+    async with connect(session_max_age_s=4) as client:
+        handle = (await data(client, "start_session"))["session_id"]
+        answers: list[str] = []
+
+        async def long_call() -> None:
+            done = await data(client, "bash", command="sleep 5; echo done", session_id=handle)
+            answers.append(done["output"])
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(long_call)
+            with anyio.fail_after(60):
+                while (await data(client, "list_sessions"))["sessions"]:
+                    pass
+            assert not answers
+            assert await refused(client, "listdir", session_id=handle) == UNKNOWN
+        assert answers == ["done\n"]
+
+
+async def test_listing_sessions_does_not_keep_them(repo: Path) -> None:
+    async with opened(repo, session_ttl_s=1) as store:
+        await start(store)
+        await gone(store)
+
+
+async def test_the_place_of_an_expired_session_is_free_without_anybody_touching_it(repo: Path) -> None:
+    async with opened(repo, session_ttl_s=1, max_sessions=1) as store:
+        session = await start(store)
+        with pytest.raises(Conflict):
+            await start(store)
+        await session.lost()
+        await start(store)
+
+
+async def test_the_end_of_a_guest_is_learnt_from_its_connection(repo: Path) -> None:
+    async with opened(repo, max_sessions=1) as store:
+        session = await start(store)
+        os.kill(int(session.sandbox.place), signal.SIGKILL)
+        await gone(store)
+        await start(store)
+        assert await answer_to(store, ME, session.handle) == UNKNOWN
+
+
+async def test_what_another_server_uses_is_not_idle(repo: Path) -> None:
+    async with opened(repo, session_ttl_s=5) as first, opened(repo, session_ttl_s=5) as second:
+        session = await start(first)
+        same = await second.get(ME, session.handle, quiet)
+        with anyio.fail_after(60):
+            while session.clock.idle_left_s > 0.5:
+                await same.workspace.names()
+            # The first server's idle time is over; it asks the guest, which knows better.
+            while session.clock.idle_left_s <= 0.5:
+                await same.workspace.names()
+        assert session.clock.idle_left_s <= 5
+        await first.get(ME, session.handle, quiet)
+
+
+async def test_no_owner_has_more_sessions_than_allowed_and_another_still_gets_one(repo: Path) -> None:
+    async with opened(repo, max_sessions=3, max_sessions_per_principal=2) as store:
+        await start(store)
+        await start(store)
+        with pytest.raises(Conflict, match="You have 2 sessions open"):
+            await start(store)
+        await start(store, YOU)
+        with pytest.raises(Conflict, match="3 sessions are open"):
+            await start(store, YOU)
+
+
+async def test_a_cancelled_opening_leaves_nothing(repo: Path) -> None:
+    async with opened(repo, max_sessions=1, setup=["sleep 1000"]) as store:
+        seen: list[str] = []
+        begun = anyio.Event()
+
+        def note(message: str, done: float | None = None, total: float | None = None) -> None:
+            seen.append(message)
+            if message.startswith("set-up"):
+                begun.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(store.open, ME, SessionRequest(), note)
+            with anyio.fail_after(60):
+                await begun.wait()
+            tasks.cancel_scope.cancel()
+        assert await store.listed(ME) == []
+        await store.open(ME, SessionRequest(setup=()), quiet)
+
+
+async def test_one_slow_opening_holds_up_no_other_call(repo: Path) -> None:
+    async with opened(repo) as store:
+        quick = await start(store)
+        async with anyio.create_task_group() as tasks:
+            slow = SessionRequest(setup=("sleep 1000",))
+            tasks.start_soon(store.open, ME, slow, quiet)
+            with anyio.fail_after(60):
+                await start(store)
+                await (await store.get(ME, quick.handle, quiet)).workspace.names()
+            tasks.cancel_scope.cancel()
