@@ -90,8 +90,12 @@ class GuestConnection:
         """
         self = cls(stream)
         tasks.start_soon(self._read, name="guest connection")
-        with anyio.move_on_after(timeout_s):
-            await self._greeted.wait()
+        try:
+            with anyio.move_on_after(timeout_s):
+                await self._greeted.wait()
+        except BaseException:
+            await self.aclose()  # its reader may be cancelled before its first step, and would not
+            raise
         if not self._greeted.is_set():
             self._fail(SandboxLost(f"The sandbox did not answer within {timeout_s:g} s."))
         if self._lost is not None:
