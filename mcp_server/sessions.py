@@ -145,15 +145,18 @@ class SessionStore:
 
     async def listed(self, owner: str) -> list[OwnSession]:
         """Sessions of `owner`: those held here, and those that other servers left."""
-        held = [
+        own = [await _described(session) for session in self.held(owner)]
+        backend = await self._opened()
+        strange = [one for one in await backend.find(owner) if one.key not in self._held]
+        return [*own, *map(_left, sorted(strange, key=lambda one: one.created))]
+
+    def held(self, owner: str) -> list[Session]:
+        """Sessions of `owner` that are open here, at once; the oldest first."""
+        return [
             place.session
             for place in self._held.values()
             if place.owner == owner and place.session is not None
         ]
-        own = [await _described(session) for session in held]
-        backend = await self._opened()
-        strange = [one for one in await backend.find(owner) if one.key not in self._held]
-        return [*own, *map(_left, sorted(strange, key=lambda one: one.created))]
 
     async def close(self, session: Session) -> None:
         """End the session and remove its sandbox."""
@@ -182,11 +185,7 @@ class SessionStore:
         if not self._default_session:
             raise InvalidArgument("Which session? session_id is missing.", "`start_session` gives one.")
         async with self._locked(f"only {owner}"):
-            own = [
-                place.session
-                for place in self._held.values()
-                if place.owner == owner and place.session is not None
-            ]
+            own = self.held(owner)
             if len(own) > 1:
                 raise InvalidArgument(
                     f"{len(own)} sessions are open, so session_id must say which is meant.",

@@ -20,6 +20,7 @@ from sandbox.connection import GuestConnection, OnProgress
 from sandbox.debugger import Debugger, Long, Number, Seconds, Short, checked
 from sandbox.entrypoint import with_tests
 from sandbox.errors import InvalidArgument, ProtocolViolation, SandboxLost
+from sandbox.output import Output
 from sandbox.rules import Rules
 from sandbox.workspace import Workspace
 
@@ -55,6 +56,8 @@ class ExecResult(_Data):
     """Bytes of output that were left out."""
     gap: Annotated[int, Field(ge=0, le=1 << 20)] | None = None
     """The character of `output` before which they are missing."""
+    kept: Number | None = None
+    """The number by which `Output` has it; None for a short one."""
     duration_s: Seconds = 0.0
 
 
@@ -134,6 +137,7 @@ class Session:
         self.key = session_key(handle)
         self.memory = Memory()
         self.debugger = Debugger(self.request)
+        self.output = Output(self.request)
         self.workspace = Workspace(self.request, PurePosixPath("/workspace"), Rules())
         self._tasks = tasks
         self._connecting = anyio.Lock()
