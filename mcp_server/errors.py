@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Awaitable
+from typing import TypeVar
 
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.types import CallToolResult, TextContent
 
 from mcp_server import logs
 from mcp_server.redaction import Redactor
-from sandbox.errors import PdboxError
+from sandbox.errors import InvalidArgument, NotFound, PdboxError
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 async def answered(tool: str, work: Awaitable[CallToolResult], redactor: Redactor) -> CallToolResult:
@@ -33,6 +36,26 @@ async def answered(tool: str, work: Awaitable[CallToolResult], redactor: Redacto
         logs.outcome("failed")
         log.error("incident %s in %s", number, tool, exc_info=exc)
         return refusal(f"`{tool}` failed unexpectedly (incident {number}; the server's log has the details).")
+
+
+async def readable(work: Awaitable[T]) -> T:
+    """The result of `work` for a client that reads a resource, or its failure as the SDK takes it.
+
+    Raises:
+        ResourceError: with what to do next, or the number of an incident.
+    """
+    try:
+        return await work
+    except (NotFound, InvalidArgument) as exc:
+        raise ResourceNotFoundError(str(exc)[:4000]) from exc
+    except PdboxError as exc:
+        raise ResourceError(str(exc)[:4000]) from exc
+    except Exception as exc:
+        number = secrets.token_hex(4)
+        log.error("incident %s in a resource", number, exc_info=exc)
+        raise ResourceError(
+            f"Reading failed unexpectedly (incident {number}; the server's log has the details)."
+        ) from exc
 
 
 def refusal(text: str) -> CallToolResult:

@@ -6,21 +6,36 @@ import getpass
 import hashlib
 import json
 import os
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import principal_components
+from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.types import (
+    CallToolResult,
+    Completion,
+    CompletionArgument,
+    CompletionContext,
+    GetPromptResult,
+    Prompt,
+    PromptReference,
+    Resource,
+    ResourceTemplate,
+    ResourceTemplateReference,
+    TextContent,
+    ToolAnnotations,
+)
 from mcp.types import Tool as ListedTool
 
-from mcp_server import logs
-from mcp_server.errors import answered
+from mcp_server import completions, logs, prompts, resources
+from mcp_server.errors import answered, readable
 from mcp_server.redaction import Redactor
 from mcp_server.sessions import OwnersSessions, SessionStore
+from mcp_server.trajectory import Ongoing, Trajectories
 from sandbox.errors import NotFound, SandboxLost
 from sandbox.session import Session
 from tools._budget import Answer, data_of, fit
@@ -66,6 +81,8 @@ class PdboxServer(MCPServer[Any]):
             token_verifier=access and access.verifier,
         )
         self._store = store
+        self._trajectories = Trajectories()
+        self.completion()(self._complete)
 
     async def list_tools(self) -> list[ListedTool]:
         """The tools, always the same ones in the same order."""
@@ -77,37 +94,83 @@ class PdboxServer(MCPServer[Any]):
     ) -> CallToolResult:
         """Call a tool. Failures are results too (`isError`); only cancellation is raised."""
         redactor = self._store.redactor()
-        with logs.call(name, _request_id(context), owner_of(principal()), redactor):
-            async with _reporting(catalog().get(name), context, redactor) as report:
-                # Failures become results before they reach the task group in there, which would wrap them.
-                return await answered(name, self._call(name, arguments, report, redactor), redactor)
+        ongoing, answer = Ongoing(name, arguments), None
+        try:
+            with logs.call(name, _request_id(context), caller(), redactor):
+                async with _reporting(catalog().get(name), context, redactor) as report:
+                    # Failures become results before they reach the task group in there, which would wrap them.
+                    answer = await answered(name, self._call(ongoing, report, redactor), redactor)
+                    return answer
+        finally:
+            self._trajectories.note(ongoing, answer, redactor)
 
-    async def _call(
-        self, name: str, arguments: Mapping[str, Any], report: Report, redactor: Redactor
-    ) -> CallToolResult:
-        tool = catalog().get(name)
+    async def list_resources(self) -> list[Resource]:
+        """What there is to read of the caller's sessions that are open here."""
+        return resources.listed_resources(self._store.held(caller()))
+
+    async def list_resource_templates(self) -> list[ResourceTemplate]:
+        """How resources of any session are named, always the same."""
+        return resources.listed_templates()
+
+    async def read_resource(
+        self, uri: object, context: Context[Any, Any] | None = None
+    ) -> Iterable[ReadResourceContents]:
+        """A resource, or a page of it.
+
+        Raises:
+            ResourceError: it can't be read; with what to do next.
+        """
+        return await readable(resources.contents(self._store, caller(), self._trajectories, str(uri)))
+
+    async def list_prompts(self) -> list[Prompt]:
+        """The prompts, always the same."""
+        return prompts.listed()
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
+    ) -> GetPromptResult:
+        """A prompt with its arguments filled in.
+
+        Raises:
+            MCPError: unknown prompt or argument.
+        """
+        return prompts.filled_in(name, arguments or {})
+
+    async def _complete(
+        self,
+        ref: PromptReference | ResourceTemplateReference,
+        argument: CompletionArgument,
+        context: CompletionContext | None,
+    ) -> Completion:
+        known = (context.arguments if context is not None else None) or {}
+        return await completions.complete(self._store, caller(), ref, argument.name, argument.value, known)
+
+    async def _call(self, ongoing: Ongoing, report: Report, redactor: Redactor) -> CallToolResult:
+        name, tool = ongoing.tool, catalog().get(ongoing.tool)
         if tool is None:
             raise NotFound(f"There is no tool {name[:100]!r}.", f"There are: {', '.join(catalog())}.")
-        parsed = tool.parse(arguments)
+        parsed = tool.parse(ongoing.arguments)
         limit, asked = tool.limit(parsed), _asked(parsed)
         if isinstance(given := parsed.get("env"), Mapping):
             redactor.learn(cast(Mapping[str, str], given))
         if tool.destructive and tool.group == "files":
             redactor.refuse_masks(parsed)
-        answer, notice = await self._run(tool, parsed, report)
+        answer, notice = await self._run(tool, parsed, report, ongoing)
         # Before the cut: of half a secret nobody could tell any more what it is.
         return result(tool, redactor.answer(answer, asked), limit, notice)
 
-    async def _run(self, tool: Tool, arguments: dict[str, Any], report: Report) -> tuple[Answer, str]:
+    async def _run(
+        self, tool: Tool, arguments: dict[str, Any], report: Report, ongoing: Ongoing
+    ) -> tuple[Answer, str]:
         """The answer, and what it has to say about its session besides."""
-        owner = owner_of(principal())
+        owner = caller()
         handle = arguments.pop(SESSION_ID, None)
         session = await self._store.get(owner, handle, report) if tool.needs_session else None
-        if session is not None:
-            logs.about(session)
+        ongoing.session = session
         call = Call(OwnersSessions(self._store, owner), session, report)
         if session is None:
             return await tool.run(call, arguments), ""
+        logs.about(session)
         answer = await self._in_session(session, tool.run(call, arguments))
         notice, session.notice = session.notice, ""
         return answer, notice
@@ -160,6 +223,11 @@ def principal() -> str | None:
     # A subject is unique only within its issuer, and must not be taken for a client of the same name.
     who = ("subject", subject) if subject else ("client", token.client_id)
     return json.dumps([issuer, *who])
+
+
+def caller() -> str:
+    """Whose sessions this request may reach."""
+    return owner_of(principal())
 
 
 def owner_of(principal: str | None = None) -> str:

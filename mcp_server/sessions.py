@@ -171,9 +171,17 @@ class SessionStore:
 
     async def listed(self, owner: str) -> list[OwnSession]:
         """Sessions of `owner`: those held here, and those that other servers left."""
-        own = [await _described(session) for session in self._own(owner)]
+        own = [await _described(session) for session in self.held(owner)]
         strange = [one for one in await self._strangers() if one.owner == owner]
         return [*own, *map(_left, sorted(strange, key=lambda one: one.created))]
+
+    def held(self, owner: str) -> list[Session]:
+        """Sessions of `owner` that are open here, at once; the oldest first."""
+        return [
+            place.session
+            for place in self._held.values()
+            if place.owner == owner and place.session is not None and not place.over
+        ]
 
     async def close(self, session: Session) -> None:
         """End the session and remove its sandbox."""
@@ -216,7 +224,7 @@ class SessionStore:
         if not self._default_session:
             raise InvalidArgument("Which session? session_id is missing.", "`start_session` gives one.")
         async with self._locks.held(f"only {owner}"):
-            own = self._own(owner)
+            own = self.held(owner)
             if len(own) > 1:
                 raise _ambiguous(len(own), "open")
             if own:
@@ -247,13 +255,6 @@ class SessionStore:
         if place is not None and (place.owner != owner or place.over):
             raise NotFound(*_UNKNOWN)
         return place.session if place is not None else None
-
-    def _own(self, owner: str) -> list[Session]:
-        return [
-            place.session
-            for place in self._held.values()
-            if place.owner == owner and place.session is not None and not place.over
-        ]
 
     async def _strangers(self) -> Sequence[Found]:
         """Sessions of this server's user that it does not hold itself."""

@@ -123,6 +123,8 @@ def pieces(folder: Path, paths: Sequence[str], *, locked: bool = False) -> Itera
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for relative in paths:
             yield from _add(archive, buffer, folder, relative, locked)
+            if buffer.tell() >= PIECE:  # folders, links and empty files by the thousand
+                yield _taken(buffer)
     yield buffer.getvalue()
 
 

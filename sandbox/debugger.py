@@ -115,6 +115,8 @@ class Stop(_Data):
     process: ProgramProcess | None = None
     reply: Long = ""
     reply_omitted: Number = 0
+    reply_kept: Number | None = None
+    """The number by which `Output` has the reply; None for a short one."""
     prompt: Short = "(Pdb) "
     output: Long = ""
     output_omitted: Number = 0

@@ -23,6 +23,7 @@ from sandbox.connection import GuestConnection, OnProgress
 from sandbox.debugger import Debugger, Long, Number, Seconds, Short, checked
 from sandbox.entrypoint import with_tests
 from sandbox.errors import InvalidArgument, PdboxError, ProtocolViolation, SandboxLost, SessionExpired
+from sandbox.output import Output
 from sandbox.rules import Rules
 from sandbox.workspace import Workspace
 
@@ -62,6 +63,8 @@ class ExecResult(_Data):
     """Bytes of output that were left out."""
     gap: Annotated[int, Field(ge=0, le=1 << 20)] | None = None
     """The character of `output` before which they are missing."""
+    kept: Number | None = None
+    """The number by which `Output` has it; None for a short one."""
     duration_s: Seconds = 0.0
 
 
@@ -200,6 +203,7 @@ class Session:
         """What the next answer has to say about the session itself."""
         self.memory = Memory()
         self.debugger = Debugger(self.request)
+        self.output = Output(self.request)
         self.workspace = Workspace(self.request, PurePosixPath("/workspace"), Rules())
         self._tasks = tasks
         self._connecting = anyio.Lock()

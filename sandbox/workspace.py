@@ -183,6 +183,16 @@ class Workspace:
         file, header = await self._read(self.path(path), marks=True)
         return file, checked(Marks, header)
 
+    async def content(self, path: str) -> tuple[bytes, str | None]:
+        """The bytes of `path`, and its text as `read` takes it; None when it is binary.
+
+        Raises:
+            NotFound: no such file.
+            InvalidArgument: a folder, or larger than 8 MiB.
+        """
+        data, _, _ = await self._read_bytes(self.path(path))
+        return data, None if _is_binary(data) else _text_of(data)[0]
+
     async def search(
         self,
         pattern: str,
@@ -263,6 +273,12 @@ class Workspace:
         )
 
     async def _read(self, inside: str, *, marks: bool = False) -> tuple[FileText, dict[str, Any]]:
+        data, info, header = await self._read_bytes(inside, marks=marks)
+        return _decoded(inside, data, info.digest, self.is_read_only(inside)), header
+
+    async def _read_bytes(
+        self, inside: str, *, marks: bool = False
+    ) -> tuple[bytes, _FileInfo, dict[str, Any]]:
         args = {"path": inside, "max_bytes": MAX_FILE - 1, "marks": marks}
         header, data = await self._request("files.read", args)
         info = checked(_FileInfo, header)
@@ -270,7 +286,7 @@ class Workspace:
             raise InvalidArgument(
                 f"{inside} has {info.size} bytes; files up to {MAX_FILE >> 20} MiB can be shown."
             )
-        return _decoded(inside, data, info.digest, self.is_read_only(inside)), header
+        return data, info, header
 
     def _split_glob(self, path: str) -> tuple[str, str | None]:
         if not any(sign in path for sign in "*?["):
@@ -290,15 +306,11 @@ class Workspace:
 
 
 def _decoded(path: str, data: bytes, digest: str, read_only: bool) -> FileText:
-    if b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if _is_binary(data):
         raise InvalidArgument(
             f"{path} is a binary file ({len(data)} bytes).", "`bash` with `xxd` or `file` can look at it."
         )
-    encoding = _encoding(data)
-    try:
-        text = data.decode(encoding)
-    except (UnicodeDecodeError, LookupError):
-        encoding, text = "latin-1", data.decode("latin-1")
+    text, encoding = _text_of(data)
     # Only where every line ends so: in a mixed file each "\r" stays a character of its line, and nothing is lost.
     newline = "\r\n" if 0 < text.count("\n") == text.count("\r\n") else "\n"
     lines = text.split("\n")
@@ -314,6 +326,19 @@ def _decoded(path: str, data: bytes, digest: str, read_only: bool) -> FileText:
         read_only=read_only,
         digest=digest,
     )
+
+
+def _is_binary(data: bytes) -> bool:
+    return b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff"))
+
+
+def _text_of(data: bytes) -> tuple[str, str]:
+    """(text, encoding), always."""
+    encoding = _encoding(data)
+    try:
+        return data.decode(encoding), encoding
+    except (UnicodeError, LookupError):
+        return data.decode("latin-1"), "latin-1"
 
 
 def _encoding(data: bytes) -> str:

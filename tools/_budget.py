@@ -7,11 +7,11 @@ are within the limit, and records exactly what it left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, PrivateAttr, WithJsonSchema
 from pydantic_core import PydanticSerializationError
 
 LIMIT = 4_000
@@ -54,6 +54,17 @@ class Answer(BaseModel):
     omitted: Annotated[list[Omitted], WithJsonSchema({"type": "array", "items": {"type": "object"}})] = []
     # Set where the answer leaves the server: what stands masked in it, and why.
     redacted: Annotated[str, WithJsonSchema({"type": "string"})] = ""
+    _hints: Mapping[str, str] = PrivateAttr(default_factory=dict[str, str])
+
+    def reachable(self, **hints: str | None) -> Self:
+        """The same, with how to get the rest of fields in this very answer, if they are cut; None keeps what `Grows` says."""
+        answer = self.model_copy()
+        answer._hints = {**self._hints, **{name: text for name, text in hints.items() if text}}
+        return answer
+
+    def hint(self, field: str, grows: Grows) -> str:
+        """How to get the rest of `field`."""
+        return self._hints.get(field, grows.hint)
 
     def without(self, *omitted: Omitted) -> Self:
         """The same, with a record of what its source left out already; counts of 0 don't count."""
@@ -132,13 +143,13 @@ def _cut(answer: A, cap: int) -> A:
         if count:
             updates[name] = kept
             unit: Unit = "characters" if isinstance(value, str) else grows.unit
-            omitted.append(Omitted(field=name, count=count, unit=unit, hint=grows.hint))
+            omitted.append(Omitted(field=name, count=count, unit=unit, hint=answer.hint(name, grows)))
     return answer.model_copy(update={**updates, "omitted": omitted}).settled() if updates else answer
 
 
 def _cut_text(text: str, cap: int, grows: Grows) -> tuple[str, int]:
     # What counts is what it costs in JSON: escapes of control characters are six times as long.
-    if _cost(text) <= cap:
+    if len(text) <= cap and _cost(text) <= cap:
         return text, 0
     head_cap = {"head": cap, "tail": 0, "both": cap // 2}[grows.keep]
     head = _prefix(text, head_cap)

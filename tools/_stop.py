@@ -8,6 +8,8 @@ from typing import Annotated
 from pydantic import Field
 
 from sandbox.debugger import Breakpoint, Change, Frame, ProgramProcess, Raised, Source, State, Stop, Thread
+from sandbox.session import Session
+from tools import _documents as documents
 from tools._budget import BASE_FIELDS, Answer, Grows, Omitted
 from tools._text import fenced, numbered
 
@@ -63,14 +65,23 @@ class StopAnswer(Answer):
     not_run: Annotated[list[str], Grows("head")] = Field(default_factory=list[str])
 
 
-def answer(stop: Stop) -> StopAnswer:
-    """`stop` of the sandbox as an answer, with what it left out on record."""
+def answer(stop: Stop, session: Session | None = None) -> StopAnswer:
+    """`stop` of the sandbox as an answer, with what it left out on record; `session` is where the rest of it can be read."""
     fields = {name: getattr(stop, name) for name in StopAnswer.model_fields if name not in BASE_FIELDS}
     # As they are: the models of `Stop` have been checked where they came in.
-    return StopAnswer.model_construct(**fields).without(
+    whole = StopAnswer.model_construct(**fields).without(
         Omitted(field="reply", count=stop.reply_omitted, unit="characters", hint=_REST),
-        Omitted(field="output", count=stop.output_omitted, unit="bytes", hint="They were not kept."),
+        Omitted(
+            field="output",
+            count=stop.output_omitted,
+            unit="bytes",
+            hint="" if session else "They were not kept.",
+        ),
     )
+    if session is None:
+        return whole
+    reply = documents.kept_hint(session, stop.reply_kept)
+    return whole.reachable(reply=f"{_REST} {reply}" if reply else None, output=documents.output_hint(session))
 
 
 def render(stop: StopAnswer) -> str:

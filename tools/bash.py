@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from sandbox.session import Session
+from tools import _documents as documents
 from tools._budget import Answer, Grows, Omitted
 from tools._text import fenced, with_gap
 from tools._tool import Tool
@@ -34,12 +35,13 @@ async def bash(
 ) -> BashAnswer:
     """Run a shell command in the sandbox. Stateless: cd, variables and background programs don't outlive the call."""
     done = await session.run(command, timeout_s=timeout_s, cwd=cwd, env=env)
-    return BashAnswer(
+    answer = BashAnswer(
         exit_code=done.exit_code,
         output=with_gap(done.output, done.gap, done.omitted),
         timed_out=done.timed_out,
         signal=done.signal,
     ).without(Omitted(field="output", count=done.omitted, unit="bytes", hint="They were not kept."))
+    return answer.reachable(output=documents.kept_hint(session, done.kept))
 
 
 def render(answer: BashAnswer) -> str:

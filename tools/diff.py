@@ -8,19 +8,18 @@ from pydantic import Field
 
 from sandbox.session import Session
 from sandbox.workspace import FileChange
+from tools import _documents as documents
 from tools._budget import Answer, Grows, Omitted
 from tools._patch import changes
 from tools._text import fenced
 from tools._tool import Tool
-
-_REST = 'Ask with format "full".'
 
 
 class DiffAnswer(Answer):
     """All changes since the session began, as a patch for `git apply` (empty in format "summary")."""
 
     files: Annotated[list[FileChange], Grows("head")]
-    patch: Annotated[str, Grows("head", _REST)]
+    patch: Annotated[str, Grows("head")]
 
 
 async def diff(
@@ -32,7 +31,7 @@ async def diff(
 ) -> DiffAnswer:
     """Show everything changed in the repository since the session began, as a unified diff."""
     found = await session.workspace.diff()
-    return DiffAnswer(files=found.files, patch="" if format == "summary" else found.text).without(
+    answer = DiffAnswer(files=found.files, patch="" if format == "summary" else found.text).without(
         Omitted(
             field="patch",
             count=0 if format == "summary" else found.omitted_bytes,
@@ -40,6 +39,8 @@ async def diff(
             hint="They are too many.",
         )
     )
+    more = 'Format "full" has more. ' if format == "patch" else ""
+    return answer.reachable(patch=more + documents.hint(session, documents.PATCH))
 
 
 def render(answer: DiffAnswer) -> str:

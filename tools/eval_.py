@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from sandbox.session import Evaluation, Session, TestResult
+from tools import _documents as documents
 from tools._budget import BASE_FIELDS, DATA_LIMIT, Answer, Grows, Omitted
 from tools._text import fenced, plural, with_gap
 from tools._tool import Report, Tool
@@ -56,7 +57,10 @@ async def eval_(
         timeout_s=timeout_s,
         on_progress=lambda progress: _tell(report, progress),
     )
-    return _answer(done)
+    return _answer(done).reachable(
+        output=documents.kept_hint(session, done.kept),
+        tests=f"Name some in `tests`. {documents.hint(session, documents.TESTS)}",
+    )
 
 
 def _tell(report: Report, progress: dict[str, Any]) -> None:

@@ -46,7 +46,7 @@ async def pdb(
     stop = await session.debugger.command(
         command, entrypoint=entrypoint, timeout_s=timeout_s, expect_stop=expect_stop
     )
-    return answer(stop)
+    return answer(stop, session)
 
 
 TOOL = Tool(pdb, render, title="Debug with pdb", group="debug", slow=True, aliases={"timeout": "timeout_s"})

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from sandbox.errors import InvalidArgument
 from sandbox.session import Session
+from tools import _documents as documents
 from tools._budget import Answer, Grows
 from tools._text import numbered, plural
 from tools._tool import Tool
@@ -48,6 +49,11 @@ async def view(
     ] = None,
 ) -> ViewAnswer:
     """Show a file with line numbers: `B` marks breakpoints, `>` the line where the program has stopped."""
+    if documents.is_uri(path):
+        name = documents.name_in(session, path)
+        if not name.startswith(documents.SOURCE):
+            return await _document(session, name, start, end)
+        path = name.removeprefix(documents.SOURCE)
     file, marks = await session.workspace.read_marked(path)
     first, last = _range(file.path, len(file.lines), start, end)
     here = marks.frame
@@ -65,6 +71,14 @@ async def view(
         current=here.line if here is not None and here.path == file.path else None,
         read_only=file.read_only,
     )
+
+
+async def _document(session: Session, name: str, start: int | None, end: int | None) -> ViewAnswer:
+    lines = documents.lines_of(await documents.document(session, name))
+    uri = documents.uri_of(session, name)
+    first, last = _range(uri, len(lines), start, end)
+    shown = lines[first - 1 : last]
+    return ViewAnswer(path=uri, start=first, end=last, total_lines=len(lines), lines=shown, read_only=True)
 
 
 def _range(path: str, total: int, start: int | None, end: int | None) -> tuple[int, int]:

@@ -25,7 +25,8 @@ async def wait(
 
     Answers like `pdb`, with what the program printed meanwhile.
     """
-    return answer(await session.debugger.wait(timeout_s=timeout_s, interrupt=interrupt, stdin=stdin))
+    stop = await session.debugger.wait(timeout_s=timeout_s, interrupt=interrupt, stdin=stdin)
+    return answer(stop, session)
 
 
 TOOL = Tool(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.archive import pieces, resolve_repository, select
+from sandbox.archive import PIECE, pieces, resolve_repository, select
 from sandbox.errors import InvalidArgument, NotFound, PathRefused
 
 
@@ -128,3 +128,13 @@ def test_only_allowed_roots_can_be_named(tmp_path: Path) -> None:
         resolve_repository(str(root), [])
     with pytest.raises(NotFound, match="No such repository"):
         resolve_repository(str(root / "nope"), [root])
+
+
+def test_thousands_of_empty_files_and_folders_come_in_pieces_too(tmp_path: Path) -> None:
+    for number in range(1500):
+        (tmp_path / f"folder{number}").mkdir()
+        (tmp_path / f"folder{number}" / "__init__.py").touch()
+    stream = list(pieces(tmp_path, select(tmp_path, 1 << 30).paths))
+    assert max(map(len, stream)) <= 2 * PIECE
+    with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as archive:
+        assert sum(member.isreg() for member in archive) == 1500

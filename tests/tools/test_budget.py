@@ -1,12 +1,15 @@
 import json
-from typing import Annotated
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import Field
+from pydantic import BaseModel, Field
 
-from tools._budget import LIMIT, Answer, Grows, Omitted, data_of, fit
+from tools._budget import LIMIT, WIDE_LIMIT, Answer, Grows, Omitted, data_of, fit
+from tools._catalog import catalog
+from tools._tool import Tool
 
 
 class Sample(Answer):
@@ -87,3 +90,72 @@ def test_every_answer_fits(limit: int, head: str, ends: str, items: list[str]) -
     assert len(text) <= limit
     assert length(answer) <= limit
     text.encode()
+
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+
+
+def nasty(longest: int) -> st.SearchStrategy[str]:
+    pieces = ["x", "\x00", "\ud800", "\U0001f600", "`" * 5, "\r\n", '"\\', "\u2028"]
+    counts = st.sampled_from([0, 1, 1, 1, 7, longest])
+    return st.builds(lambda piece, count: piece * count, st.sampled_from(pieces), counts) | st.text(
+        max_size=9
+    )
+
+
+def any_of(annotation: Any, longest: int = 5000) -> st.SearchStrategy[Any]:
+    """What an answer's field may hold, far beyond its limits."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return any_of(arguments[0], longest)
+    if origin is Literal:
+        return st.sampled_from(arguments)
+    if origin in (Union, UnionType):
+        return st.one_of([any_of(one, longest) for one in arguments])
+    if origin is list:
+        few = st.lists(any_of(arguments[0], longest // 20), max_size=2)
+        return st.builds(lambda items, count: items * count, few, st.sampled_from([1, 1, 1, 50]))
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return st.deferred(lambda: made(annotation, longest))
+    kinds: dict[Any, st.SearchStrategy[Any]] = {
+        str: nasty(longest),
+        int: st.integers(0, 1 << 53),
+        float: st.floats(0, 1e9),
+        bool: st.booleans(),
+        type(None): st.none(),
+    }
+    return kinds[annotation]
+
+
+def made(model: type[BaseModel], longest: int = 5000) -> st.SearchStrategy[Any]:
+    """Instances of a model without its checks: what the sandbox says is bounded elsewhere, and more generously."""
+    hints = {name: hint for name, hint in get_type_hints(model).items() if name in model.model_fields}
+    hints.pop("omitted", None)
+    # How deep `inspect` was asked to look, which is never deep.
+    own = {"level": st.integers(1, 3)}
+    return st.fixed_dictionaries(
+        {name: own[name] if name in own else any_of(hint, longest) for name, hint in hints.items()}
+    ).map(lambda fields: model.model_construct(None, **fields))
+
+
+@pytest.mark.parametrize("tool", list(catalog().values()), ids=lambda tool: tool.name)
+def test_no_answer_of_a_tool_is_over_its_limit_whatever_is_in_it(tool: Tool) -> None:
+    @settings(
+        max_examples=15,
+        deadline=None,
+        suppress_health_check=[
+            HealthCheck.too_slow,
+            HealthCheck.data_too_large,
+            HealthCheck.large_base_example,
+        ],
+    )
+    @given(made(tool.answer), st.sampled_from([LIMIT, WIDE_LIMIT]))
+    def prove(answer: Answer, limit: int) -> None:
+        hints = dict.fromkeys(tool.answer.model_fields, "All of it: `view` pdbox://session/" + "h" * 32)
+        fitted, text = fit(answer.reachable(**hints), tool.render, limit, tool.data_limit)
+        assert len(text) <= limit
+        assert length(fitted) <= (tool.data_limit or limit)
+        text.encode()
+        json.dumps(data_of(fitted), ensure_ascii=False).encode()
+
+    prove()

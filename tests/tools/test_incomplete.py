@@ -21,6 +21,7 @@ class Answering:
 
     def __init__(self, answer: object) -> None:
         self.workspace = self
+        self.handle = "H"
         self._answer = answer
 
     async def run(self, *_: object, **__: object) -> object:

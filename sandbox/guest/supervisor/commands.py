@@ -24,11 +24,13 @@ _TAIL = 400
 
 
 def execute(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
-    """{command | argv, cwd, env, timeout_s, max_output, stdin} -> {"exit_code", "signal", "timed_out", "output", "omitted", "duration_s"}.
+    """{command | argv, cwd, env, timeout_s, max_output, stdin} -> {"exit_code", "signal", "timed_out", "output", "omitted", "gap", "kept",
+    "duration_s"}.
 
     `command` is run by bash (by sh where there is none). `output` is stdout and stderr in the order of arrival; of more than `max_output`
-    bytes the middle is left out, `omitted` says how many bytes and `gap` before which character. When the command has ended, or at the
-    deadline, or when the call is cancelled, everything it has started is killed. Progress: {"output": the last 400 characters}.
+    bytes the middle is left out, `omitted` says how many bytes and `gap` before which character. `kept` is its number for `output.read`.
+    When the command has ended, or at the deadline, or when the call is cancelled, everything it has started is killed. Progress: {"output":
+    the last 400 characters}.
     Raises GuestError (invalid, not_found, path, cancelled).
     """
     return run(args, call, {}, None).answer(), b""
@@ -136,6 +138,7 @@ class Run:
             "output": text,
             "omitted": omitted,
             "gap": gap,
+            "kept": self.call.state.kept.keep(_marked(text, gap, omitted)),
             "duration_s": round(self.duration_s, 3),
         }
 
@@ -209,6 +212,15 @@ class Run:
         if self.told_size != self.size and now - self._told >= _PROGRESS_S:
             self._told, self.told_size = now, self.size
             self._on_progress(self)
+
+
+def _marked(text: str, gap, omitted: int) -> str:
+    """`text` with a line where bytes of it are missing."""
+    return (
+        text
+        if gap is None
+        else "%s\n[... %d bytes were not kept ...]\n%s" % (text[:gap], omitted, text[gap:])
+    )
 
 
 class _Wake:

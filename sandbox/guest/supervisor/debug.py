@@ -14,16 +14,23 @@ def op_command(args: dict, payload: bytes, call) -> tuple:
         raise GuestError("invalid", "`lines` is a list of strings.")
     env = args.get("env") or {}
     timeout_s = float(args.get("timeout_s", 30.0))
-    return call.state.program.command(
+    stop = call.state.program.command(
         lines, args.get("entrypoint") or None, timeout_s, args.get("expect_stop"), env, call
-    ), b""
+    )
+    return _kept(stop, call), b""
 
 
 def op_wait(args: dict, payload: bytes, call) -> tuple:
     """debug.wait {timeout_s, interrupt, stdin, eof} -> Stop"""
     timeout_s = float(args.get("timeout_s", 30.0))
     interrupt, eof = bool(args.get("interrupt")), bool(args.get("eof"))
-    return call.state.program.wait(timeout_s, interrupt, args.get("stdin"), eof, call), b""
+    return _kept(call.state.program.wait(timeout_s, interrupt, args.get("stdin"), eof, call), call), b""
+
+
+def _kept(stop: dict, call) -> dict:
+    """`stop` with the number under which its reply is kept."""
+    stop["reply_kept"] = call.state.kept.keep(stop["reply"])
+    return stop
 
 
 def op_inspect(args: dict, payload: bytes, call) -> tuple:
@@ -59,9 +66,15 @@ def op_kill(args: dict, payload: bytes, call) -> tuple:
 
 
 def op_output(args: dict, payload: bytes, call) -> tuple:
-    """output.read {since, max} -> {text, next, omitted}"""
+    """output.read {since, max, of} -> {text, next, omitted, total}: of the program, or of the text kept under the number `of`.
+
+    Raises GuestError (not_found).
+    """
     size = max(1, min(int(args.get("max", 1 << 16)), _MAX_OUTPUT))
-    return call.state.program.output(int(args.get("since", 0)), size), b""
+    since, number = int(args.get("since", 0)), args.get("of")
+    if number is not None:
+        return call.state.kept.read(int(number), since, size), b""
+    return call.state.program.output(since, size), b""
 
 
 OPS = {

@@ -11,6 +11,7 @@ import threading
 from ..frames import FramePipe
 from .breakpoints import Breakpoints
 from .children import Children
+from .kept import KeptTexts
 from .output import OutputReader
 from .program import Program
 from .server import Server
@@ -31,6 +32,7 @@ class Supervisor:
         """Counts operations that may have changed files."""
         self.children = Children(reap_all=bool(config.get("reap_all")))
         self.output = OutputReader()
+        self.kept = KeptTexts()
         self.breakpoints = Breakpoints(self.workdir)
         self.program = Program(self)
 

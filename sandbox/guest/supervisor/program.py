@@ -102,10 +102,10 @@ class Program(Switching):
         """Kept output of this run from byte `since` on."""
         debuggee = self._debuggee
         if debuggee is None:
-            return {"text": "", "next": 0, "omitted": 0}
+            return {"text": "", "next": 0, "omitted": 0, "total": 0}
         debuggee.output.drain()
         text, following, omitted = debuggee.output.read(since, size)
-        return {"text": text, "next": following, "omitted": omitted}
+        return {"text": text, "next": following, "omitted": omitted, "total": debuggee.output.total}
 
     # Checks.
 

@@ -1,0 +1,148 @@
+"""Suggestions for the arguments of prompts and resource templates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import anyio
+from mcp.shared.uri_template import UriTemplate
+from mcp.types import Completion, PromptReference, ResourceTemplateReference
+
+from mcp_server.prompts import PROMPTS
+from mcp_server.resources import KINDS, untold
+from mcp_server.sessions import SessionStore
+from sandbox.errors import PdboxError
+from sandbox.session import Session
+from sandbox.workspace import Match, Matches
+
+MOST = 100
+"""Values of one answer, by the protocol."""
+PATIENCE_S = 3.0
+"""Whoever types waits no longer."""
+_LONGEST = 500
+_MOST_MATCHES = 5000
+_MOST_FILES = 10_000
+_LEVELS = 64
+_DEFINITION = re.compile(r"(\s*)(?:async\s+)?(def|class)\s+(\w+)")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an argument may be; not `complete`: there is more that wasn't looked at."""
+
+    values: Sequence[str] = ()
+    complete: bool = True
+
+
+Ref = PromptReference | ResourceTemplateReference
+
+
+async def complete(
+    store: SessionStore, owner: str, ref: Ref, argument: str, typed: str, known: Mapping[str, str]
+) -> Completion:
+    """What begins with, then what contains `typed`. Never an error: where nothing can be known there is nothing to suggest."""
+    found = Found()
+    if argument in _arguments_of(ref):
+        with anyio.move_on_after(PATIENCE_S):
+            try:
+                found = await _candidates(store, owner, argument, known)
+            except PdboxError:
+                pass  # an unknown session, one that is lost, or too much to look through
+    return _chosen(found, typed)
+
+
+def _arguments_of(ref: Ref) -> Sequence[str]:
+    if isinstance(ref, PromptReference):
+        return PROMPTS[ref.name].arguments if ref.name in PROMPTS else ()
+    if any(kind.template == ref.uri for kind in KINDS):
+        return [variable.name for variable in UriTemplate.parse(ref.uri).variables]
+    return ()
+
+
+async def _candidates(store: SessionStore, owner: str, argument: str, known: Mapping[str, str]) -> Found:
+    own = store.held(owner)
+    if argument == "session_id":
+        return Found([session.handle for session in own if session.handle is not None])
+    look = _LOOKING.get(argument)
+    handle = known.get("session_id")
+    if look is None or (not handle and len(own) != 1):
+        return Found()
+    return await look(await store.get(owner, handle, untold) if handle else own[0])
+
+
+async def _paths(session: Session) -> Found:
+    listing = await session.workspace.list(".", depth=_LEVELS, limit=_MOST_FILES)
+    paths = [entry.path for entry in listing.entries if entry.kind == "file"]
+    return Found(paths, complete=not listing.omitted)
+
+
+async def _tests(session: Session) -> Found:
+    """Those that were run, else those that pytest would find by their names; nothing is run for it."""
+    if session.memory.outcomes:
+        return Found(list(session.memory.outcomes))
+    found = await _search(session, "def test|class ", "*test*.py")
+    names = [
+        "::".join([path, *scope, name])
+        for path, scope, kind, name in _definitions(found.matches)
+        if kind == "def" and name.startswith("test")
+    ]
+    return Found(names, found.complete and not found.omitted)
+
+
+async def _functions(session: Session) -> Found:
+    """As `b` takes them."""
+    found = await _search(session, "def |class ", "*.py")
+    names = [
+        f"{path}:{'.'.join([*scope, name])}"
+        for path, scope, kind, name in _definitions(found.matches)
+        if kind == "def"
+    ]
+    return Found(names, found.complete and not found.omitted)
+
+
+_LOOKING: dict[str, Callable[[Session], Awaitable[Found]]] = {
+    "path": _paths,
+    "test": _tests,
+    "breakpoint": _functions,
+}
+
+
+async def _search(session: Session, pattern: str, glob: str) -> Matches:
+    return await session.workspace.search(pattern, glob, max_results=_MOST_MATCHES)
+
+
+def _definitions(matches: Sequence[Match]) -> Iterator[tuple[str, list[str], str, str]]:
+    """(path, names of what it is in, `def` or `class`, name) of each definition, by its indentation."""
+    for path, lines in groupby(matches, key=lambda match: match.path):
+        around: list[tuple[int, str]] = []
+        for line in lines:
+            if (found := _DEFINITION.match(line.text)) is None:
+                continue
+            indent = len(found[1].expandtabs())
+            while around and around[-1][0] >= indent:
+                around.pop()
+            yield path, [name for _, name in around], found[2], found[3]
+            around.append((indent, found[3]))
+
+
+def _chosen(found: Found, typed: str) -> Completion:
+    wanted = typed.casefold()
+    fit = [value for value in dict.fromkeys(found.values) if _presentable(value)]
+    starting = [value for value in fit if value.casefold().startswith(wanted)]
+    holding = [
+        value for value in fit if wanted in value.casefold() and not value.casefold().startswith(wanted)
+    ]
+    values = starting + holding
+    return Completion(
+        values=values[:MOST],
+        total=len(values) if found.complete else None,
+        has_more=len(values) > MOST or not found.complete,
+    )
+
+
+def _presentable(value: str) -> bool:
+    """Names come from the sandbox as they are."""
+    return 0 < len(value) <= _LONGEST and value.isprintable()

@@ -1,0 +1,304 @@
+"""What clients can read of their sessions: output, patch, tests, trajectory and source files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cache
+from mimetypes import MimeTypes
+from typing import Any
+
+from mcp.server.lowlevel.helper_types import ReadResourceContents
+from mcp.shared.uri_template import UriTemplate
+from mcp.types import Resource, ResourceTemplate
+
+from mcp_server.redaction import Redactor
+from mcp_server.sessions import SessionStore
+from mcp_server.trajectory import Trajectories
+from sandbox.errors import InvalidArgument, NotFound, SandboxLost
+from sandbox.session import Session
+from tools import _documents as documents
+
+PAGE = 256_000
+"""Bytes of the content of one answer, as JSON or base64: far below the 400 KB that nothing may exceed."""
+PLAIN = "text/plain"
+PATCH = "text/x-diff"
+LINES = "application/x-ndjson"
+BINARY = "application/octet-stream"
+_TEXTS = re.compile(r"text/.*|application/(json|javascript|xml|x-sh|.*\+xml)|image/svg\+xml")
+_OFFSET = re.compile(r"[0-9]{1,15}")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A piece of a resource, from `start` to `end` of `total`, in `unit`s."""
+
+    content: str | bytes
+    mime_type: str
+    start: int
+    end: int
+    total: int
+    unit: str = "characters"
+    lost: int = 0
+    """Of it, how much before `start` is no longer kept."""
+
+
+Reader = Callable[["Reading"], Awaitable[Page]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One read: of which session, what the URI says besides, and from where on."""
+
+    session: Session
+    trajectories: Trajectories
+    values: dict[str, str]
+    offset: int
+    redactor: Redactor
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of resource."""
+
+    name: str
+    title: str
+    uri: str
+    """What stands behind the session's own part of the URI."""
+    mime_type: str | None
+    """None: it depends."""
+    description: str
+    read: Reader
+
+    @property
+    def template(self) -> str:
+        """Its URI template."""
+        return documents.PREFIX + "{session_id}/" + self.uri + "{?offset}"
+
+
+async def _output(reading: Reading) -> Page:
+    return await _kept(reading, None, "bytes")
+
+
+async def _numbered(reading: Reading) -> Page:
+    number = reading.values["number"]
+    if not _OFFSET.fullmatch(number):
+        raise InvalidArgument(f"{number[:100]!r} is no number of an output.")
+    return await _kept(reading, int(number), "characters")
+
+
+async def _kept(reading: Reading, number: int | None, unit: str) -> Page:
+    session, offset = reading.session, reading.offset
+    page = await session.output.page(number, offset)
+    if offset > page.total:
+        raise InvalidArgument(f"It has {page.total:,} {unit}; offset={offset} is beyond its end.")
+    while (cost := _cost(page.text)) > PAGE:
+        size = (page.next - offset - page.omitted) * PAGE // cost
+        page = await session.output.page(number, offset, size)
+    text = reading.redactor.text(page.text)
+    return Page(text, PLAIN, offset + page.omitted, page.next, page.total, unit, page.omitted)
+
+
+async def _patch(reading: Reading) -> Page:
+    text = await documents.document(reading.session, documents.PATCH)
+    text = reading.redactor.text(text)
+    return _piece(text.encode("utf-8", "surrogateescape"), None, PATCH, reading.offset)
+
+
+async def _tests(reading: Reading) -> Page:
+    text = await documents.document(reading.session, documents.TESTS)
+    text = reading.redactor.text(text)
+    return _piece(text.encode("utf-8", "backslashreplace"), None, PLAIN, reading.offset)
+
+
+async def _trajectory(reading: Reading) -> Page:
+    text = reading.trajectories.of(reading.session)
+    return _piece(text.encode(), None, LINES, reading.offset)
+
+
+async def _source(reading: Reading) -> Page:
+    path = reading.session.workspace.path(reading.values["path"])
+    data, text = await reading.session.workspace.content(path)
+    text = text and reading.redactor.text(text, source=True)
+    return _piece(data, text, mime_type_of(path, is_text=text is not None), reading.offset)
+
+
+KINDS = (
+    Kind(
+        "output",
+        "Program output",
+        "output",
+        PLAIN,
+        "What the program under the debugger has printed in its present or last run, the last 4 MiB.",
+        _output,
+    ),
+    Kind(
+        "patch",
+        "Patch",
+        "patch",
+        PATCH,
+        "Everything changed in the repository since the session began, for `git apply`.",
+        _patch,
+    ),
+    Kind(
+        "tests", "Test results", "tests", PLAIN, "The last outcome of each test that `eval` has run.", _tests
+    ),
+    Kind(
+        "trajectory",
+        "Trajectory",
+        "trajectory",
+        LINES,
+        "The last calls on this session through this server, a JSON object each.",
+        _trajectory,
+    ),
+    Kind(
+        "answer-output",
+        "Output of a call",
+        "output/{number}",
+        PLAIN,
+        "All output of a call whose answer had to leave some out, by the number it gave; the last few are kept.",
+        _numbered,
+    ),
+    Kind(
+        "source",
+        "Source file",
+        "source/{+path}",
+        None,
+        "A file of the session's copy of the repository, by its path.",
+        _source,
+    ),
+)
+
+
+def listed_templates() -> list[ResourceTemplate]:
+    """All templates, always the same."""
+    return [
+        ResourceTemplate(
+            name=kind.name,
+            title=kind.title,
+            uri_template=kind.template,
+            description=kind.description,
+            mime_type=kind.mime_type,
+        )
+        for kind in KINDS
+    ]
+
+
+def listed_resources(sessions: list[Session]) -> list[Resource]:
+    """The same few for each session."""
+    return [
+        Resource(
+            name=f"{kind.name} {number}",
+            title=f"{kind.title} of session {number}",
+            uri=documents.uri_of(session, kind.uri),
+            description=kind.description,
+            mime_type=kind.mime_type,
+        )
+        for number, session in enumerate(sessions, 1)
+        for kind in KINDS
+        if "{" not in kind.uri
+    ]
+
+
+async def contents(
+    store: SessionStore, owner: str, trajectories: Trajectories, uri: str
+) -> list[ReadResourceContents]:
+    """The resource, or a page of it with a second item that says where to go on.
+
+    Raises:
+        NotFound: no such resource, or no such session of `owner`.
+        PdboxError: it can't be read.
+    """
+    kind, values = _parsed(uri)
+    offset = _offset(values.pop("offset", ""))
+    session = await store.get(owner, values.pop("session_id"), untold)
+    try:
+        page = await kind.read(Reading(session, trajectories, values, offset, store.redactor(session)))
+    except SandboxLost:
+        await store.check(session)
+        raise
+    return _contents(page, uri.partition("?")[0])
+
+
+def untold(message: str, done: float | None = None, total: float | None = None) -> None:
+    """A `Report` to nobody."""
+
+
+def _parsed(uri: str) -> tuple[Kind, dict[str, str]]:
+    for kind in KINDS:
+        found = UriTemplate.parse(kind.template).match(uri)
+        if found is not None:
+            return kind, {name: value for name, value in found.items() if isinstance(value, str)}
+    raise NotFound("There is no such resource.", f"There are: {', '.join(kind.template for kind in KINDS)}.")
+
+
+def _offset(text: str) -> int:
+    if text and not _OFFSET.fullmatch(text):
+        raise InvalidArgument(f"{text[:100]!r} is no offset.", "Pages tell where to go on.")
+    return int(text or 0)
+
+
+def _contents(page: Page, uri: str) -> list[ReadResourceContents]:
+    if not page.start and page.end >= page.total:
+        return [ReadResourceContents(page.content, page.mime_type)]
+    following = f"{uri}?offset={page.end}" if page.end < page.total else None
+    meta: dict[str, Any] = {
+        "pdbox/start": page.start,
+        "pdbox/end": page.end,
+        "pdbox/total": page.total,
+        "pdbox/next": following,
+    }
+    lost = f" {page.lost:,} {page.unit} before them are no longer kept." if page.lost else ""
+    more = f" Go on with {following}" if following else " This is the end."
+    note = f"(This is {page.unit} {page.start:,} to {page.end:,} of {page.total:,}.{lost}{more})"
+    return [ReadResourceContents(page.content, page.mime_type, meta), ReadResourceContents(note, PLAIN)]
+
+
+def _piece(data: bytes, text: str | None, mime_type: str, offset: int) -> Page:
+    """From `offset` on what fits of a text, or of `data` where it is none."""
+    if text is None:
+        text = _decoded(data)
+    total, unit = (len(data), "bytes") if text is None else (len(text), "characters")
+    if offset > total:
+        raise InvalidArgument(f"It has {total:,} {unit}; offset={offset} is beyond its end.")
+    content = data[offset : offset + PAGE * 3 // 4] if text is None else _fitting(text, offset)
+    return Page(content, mime_type, offset, offset + len(content), total, unit)
+
+
+def _decoded(data: bytes) -> str | None:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None  # as it is, in base64: a patch with other bytes would not apply
+
+
+def _fitting(text: str, offset: int) -> str:
+    """Whole lines, if a line fits."""
+    piece = text[offset : offset + PAGE]
+    while (cost := _cost(piece)) > PAGE:
+        piece = piece[: len(piece) * PAGE // cost]
+    if offset + len(piece) == len(text):
+        return piece
+    return piece[: piece.rfind("\n") + 1] or piece
+
+
+def _cost(text: str) -> int:
+    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "backslashreplace"))
+
+
+@cache
+def _types() -> MimeTypes:
+    """Python's own list: that of the machine differs from one to the next."""
+    return MimeTypes()
+
+
+def mime_type_of(path: str, *, is_text: bool) -> str:
+    """The MIME type of a file by its name and by whether it holds text."""
+    kind, packed = _types().guess_type(path, strict=False)
+    if packed is not None or kind is None:
+        kind = "application/gzip" if packed == "gzip" else BINARY
+    if is_text:
+        return kind if _TEXTS.fullmatch(kind) else PLAIN
+    return BINARY if _TEXTS.fullmatch(kind) else kind

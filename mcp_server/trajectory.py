@@ -1,0 +1,99 @@
+"""What was called on a session by this server, and how it was answered: a bounded record in memory."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+from mcp.types import CallToolResult, TextContent
+
+from mcp_server.redaction import Redactor
+from sandbox.session import Session
+from tools._tool import SESSION_ID
+
+MAX_BYTES = 128 << 10
+"""Of one session's record; the oldest calls are dropped."""
+_ANSWER = 300
+_TEXT = 1000
+_ITEMS = 20
+_DEPTH = 3
+
+
+@dataclass
+class Ongoing:
+    """A call under way. `session` is set once it is known that the caller may use it."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    session: Session | None = None
+    at: float = field(default_factory=time.time)
+    began: float = field(default_factory=time.perf_counter)
+
+
+class _Record:
+    def __init__(self) -> None:
+        self.lines: deque[str] = deque()
+        self.size = 0
+        self.number = 0
+
+    def add(self, entry: dict[str, Any]) -> None:
+        self.number += 1
+        line = json.dumps({"number": self.number, **entry}) + "\n"  # ASCII: characters are bytes
+        self.lines.append(line)
+        self.size += len(line)
+        while self.size > MAX_BYTES:
+            self.size -= len(self.lines.popleft())
+
+
+class Trajectories:
+    """The records of all sessions; each goes with its session."""
+
+    def __init__(self) -> None:
+        self._records: WeakKeyDictionary[Session, _Record] = WeakKeyDictionary()
+
+    def note(self, call: Ongoing, result: CallToolResult | None, redactor: Redactor) -> None:
+        """Take down a call that has been answered; `result` is None when it was cancelled."""
+        if call.session is None:
+            return
+        arguments = {name: value for name, value in call.arguments.items() if name != SESSION_ID}
+        self._records.setdefault(call.session, _Record()).add(
+            {
+                "at": datetime.fromtimestamp(call.at, UTC).isoformat(timespec="milliseconds"),
+                "elapsed_ms": round(1000 * (time.perf_counter() - call.began), 1),
+                "tool": call.tool,
+                "arguments": _clipped(
+                    redactor.data(arguments), _DEPTH
+                ),  # of half a secret nobody could tell what it is
+                "answer": "cancelled" if result is None else _short(result),
+                "is_error": result is None or bool(result.is_error),
+            }
+        )
+
+    def of(self, session: Session) -> str:
+        """The record of `session` as JSON lines, the oldest call first."""
+        record = self._records.get(session)
+        return "".join(record.lines) if record is not None else ""
+
+
+def _short(result: CallToolResult) -> str:
+    text = next((block.text for block in result.content if isinstance(block, TextContent)), "")
+    return text if len(text) <= _ANSWER else f"{text[:_ANSWER]}… ({len(text):,} characters)"
+
+
+def _clipped(value: Any, depth: int) -> Any:
+    """`value` with long texts, many items and deep levels left out."""
+    if isinstance(value, str):
+        return value if len(value) <= _TEXT else f"{value[:_TEXT]}… ({len(value):,} characters)"
+    if isinstance(value, list):
+        items = cast(list[Any], value)
+        return [_clipped(item, depth - 1) for item in items[:_ITEMS]] if depth else "…"
+    if isinstance(value, dict):
+        pairs = list(cast(dict[str, Any], value).items())[:_ITEMS]
+        return {_clipped(name, 1): _clipped(item, depth - 1) for name, item in pairs} if depth else "…"
+    return value if not isinstance(value, int) or abs(value) < 1 << 64 else "…"

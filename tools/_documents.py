@@ -1,0 +1,87 @@
+"""What a session has to read besides its files, by URI: clients read it as resources, models with `view`."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+from sandbox.errors import InvalidArgument, NotFound
+from sandbox.session import Session
+
+PREFIX = "pdbox://session/"
+PATCH = "patch"
+OUTPUT = "output"
+TESTS = "tests"
+SOURCE = "source/"
+
+_WIDTH = 1000
+"""Characters of a line, when a document is shown by lines."""
+_NUMBERED = re.compile(r"output/([0-9]{1,15})")
+
+
+def uri_of(session: Session, name: str) -> str:
+    """The URI of the document `name`, e.g. `patch` or `output/7`."""
+    return f"{PREFIX}{session.handle}/{name}"
+
+
+def hint(session: Session, name: str) -> str:
+    """Says how to read all of the document `name`; tools are enough for it."""
+    return f"All of it: `view` {uri_of(session, name)}"
+
+
+def output_hint(session: Session) -> str:
+    """Says how to read what the program has printed in this run."""
+    return f"What this run printed: `view` {uri_of(session, OUTPUT)}"
+
+
+def kept_hint(session: Session, number: int | None) -> str | None:
+    """The same for an output by its number; None where it isn't kept."""
+    return hint(session, f"{OUTPUT}/{number}") if number is not None else None
+
+
+def is_uri(path: str) -> bool:
+    """Whether `path` names a document rather than a file."""
+    return path.startswith("pdbox:")
+
+
+def name_in(session: Session, uri: str) -> str:
+    """The name of the document of `session` that `uri` means.
+
+    Raises:
+        InvalidArgument: it means none of this session's.
+    """
+    own = uri_of(session, "")
+    name = uri.partition("?")[0].removeprefix(own)
+    if not uri.startswith(own) or not name:
+        raise InvalidArgument(
+            "This is no URI of the session that is meant here.", "Give the session_id that stands in it."
+        )
+    return unquote(name)
+
+
+async def document(session: Session, name: str) -> str:
+    """The text of a document: `output`, `output/<number>`, `patch` or `tests`.
+
+    Raises:
+        NotFound: there is none of that name.
+    """
+    if name == PATCH:
+        return (await session.workspace.diff()).text
+    if name == TESTS:
+        return "".join(f"{outcome} {test}\n" for test, outcome in session.memory.outcomes.items())
+    if name == OUTPUT:
+        return await session.output.whole()
+    if (found := _NUMBERED.fullmatch(name)) is not None:
+        return await session.output.whole(int(found[1]))
+    raise NotFound(
+        f"There is nothing called {name[:100]!r} to read.",
+        "There are: output, output/<number>, patch, tests, source/<path>.",
+    )
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a document; longer ones than fit into an answer are several."""
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return [line[at : at + _WIDTH] for line in lines for at in range(0, max(len(line), 1), _WIDTH)]
