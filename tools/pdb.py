@@ -38,8 +38,9 @@ async def pdb(
     """Send commands to a real pdb in a Python program that stays alive between calls.
 
     The first command starts the program (the session's debug entry point, or `entrypoint`). All of pdb works: b, tbreak,
-    condition, c, n, s, r, unt, up, down, w, l, p, pp, !statement, run, q. A failing test or uncaught exception stops post
-    mortem where it was raised. Answers with the place, pdb's reply, program output, nearby source and changed locals.
+    condition, c, n, s, r, unt, up, down, w, l, p, pp, !statement, run, q; also `w tasks` (asyncio tasks and what they wait
+    for) and `p await f()`. A failing test or uncaught exception stops post mortem where it was raised. Answers with the
+    place, pdb's reply, program output, nearby source and changed locals.
     State `running` means no stop within timeout_s: go on with `wait`, or end it with `q`. Breakpoints stop in child Pythons
     too, one process after another: `processes` lists them, `process 2` turns to one.
     """
