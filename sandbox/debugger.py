@@ -113,6 +113,7 @@ class Stop(_Data):
     project_frame: Frame | None = None
     thread: Thread | None = None
     process: ProgramProcess | None = None
+    task: Short | None = None
     reply: Long = ""
     reply_omitted: Number = 0
     reply_kept: Number | None = None

@@ -55,6 +55,7 @@ class StopAnswer(Answer):
     project_frame: Frame | None = None
     thread: Thread | None = None
     process: ProgramProcess | None = None
+    task: str | None = None
     run: int = 0
     prompt: str = "(Pdb) "
     return_value: Annotated[str | None, Grows("head", "`p __return__` shows it.")] = None
@@ -131,6 +132,8 @@ def _headline(stop: StopAnswer) -> str:
         words.append(f" · thread {stop.thread.name}")
     if stop.process is not None:
         words.append(f" · process {stop.process.number} (pid {stop.process.pid}, {stop.process.program})")
+    if stop.task:
+        words.append(f" · task {stop.task}")
     if stop.test:
         words.append(f" · test {stop.test}")
     return "".join(words)

@@ -38,10 +38,10 @@ async def pdb(
     """Send commands to a real pdb in a Python program that stays alive between calls.
 
     The first command starts the program (the session's debug entry point, or `entrypoint`). All of pdb works: b, tbreak,
-    condition, c, n, s, r, unt, up, down, w, l, p, pp, !statement, run, q. A failing test or uncaught exception stops post
-    mortem where it was raised. Answers with the place, pdb's reply, program output, nearby source and changed locals.
-    State `running` means no stop within timeout_s: go on with `wait`, or end it with `q`. Breakpoints stop in child Pythons
-    too, one process after another: `processes` lists them, `process 2` turns to one.
+    condition, c, n, s, r, unt, up, down, w, l, p, pp, !statement, run, q; also `p await f()` and `w tasks` (asyncio tasks).
+    A failing test or uncaught exception stops post mortem where it was raised. Answers with the place, pdb's reply, program
+    output, nearby source and changed locals. State `running` means no stop within timeout_s: go on with `wait`, or end it
+    with `q`. Breakpoints stop in child Pythons too: `processes` lists them, `process 2` turns to one.
     """
     stop = await session.debugger.command(
         command, entrypoint=entrypoint, timeout_s=timeout_s, expect_stop=expect_stop

@@ -13,10 +13,16 @@ _COMPARED = 1 << 16  # bytes that tell whether an array was changed in place
 
 
 def library(kind):
-    """The library a class is of, when the program has loaded it: "numpy", "pandas", "torch", else None."""
+    """The library whose arrays (tables, tensors) a class is one of, when the program has loaded it: "numpy", "pandas", "torch".
+
+    None for other classes. Asks the class, not the object: what says that it is an array may be none.
+    """
     module = kind.__module__
-    name = module.partition(".")[0] if isinstance(module, str) else ""
-    return name if name in _SUMMARIES and name in sys.modules else None
+    name = module.partition(".")[0] if type(module) is str else ""
+    if name not in _SUMMARIES or name not in sys.modules:
+        return None
+    bases = (getattr(sys.modules[name], base, None) for base in _CLASSES[name])
+    return name if any(base in kind.__mro__ for base in bases) else None
 
 
 def summary(value, kind, show):
@@ -29,8 +35,6 @@ def summary(value, kind, show):
 
 
 def _numpy(value, kind, numpy, show):
-    if not isinstance(value, numpy.ndarray):
-        return None
     parts = ["shape=%s" % (value.shape,), "dtype=%s" % value.dtype]
     if value.dtype.kind in "biuf" and 0 < value.size <= _COUNTED:
         parts += _range(value, numpy)
@@ -54,9 +58,9 @@ def _list(items, show):
 
 
 def _pandas(value, kind, pandas, show):
-    if isinstance(value, pandas.DataFrame):
+    if issubclass(kind, pandas.DataFrame):
         return _table(value, show)
-    if isinstance(value, pandas.Series):
+    if issubclass(kind, pandas.Series):
         nulls = _nulls(value.isna().sum() if value.size <= _COUNTED else 0)
         head = _list(value.head(_HEAD).tolist(), show)
         more = "…" if value.size > _HEAD else ""
@@ -93,8 +97,6 @@ def _nulls(count):
 
 
 def _torch(value, kind, torch, show):
-    if not isinstance(value, torch.Tensor):
-        return None
     grad = " requires_grad" if value.requires_grad else ""
     head = value.detach().reshape(-1)[:_HEAD].tolist()
     more = "…" if value.numel() > _HEAD else ""
@@ -109,13 +111,14 @@ def _torch(value, kind, torch, show):
     )
 
 
+_CLASSES = {"numpy": ("ndarray",), "pandas": ("DataFrame", "Series"), "torch": ("Tensor",)}
 _SUMMARIES = {"numpy": _numpy, "pandas": _pandas, "torch": _torch}
 
 
 def mark(value, kind):
     """Something that differs when the elements do (of large ones: some of them), or None."""
     name = library(kind)
-    if name == "numpy" and isinstance(value, sys.modules[name].ndarray):
+    if name == "numpy":
         return value.shape, _sum(value)
     if name == "pandas" and kind.__name__ == "Series":
         return value.shape, _sum(value.to_numpy())
@@ -137,7 +140,7 @@ def _sum(array):
 def pairs(value, kind, start, stop, show):
     """(how many there are, [(name, value)] of the page): rows of an array, columns of a table; None for others."""
     name = library(kind)
-    if name == "numpy" and isinstance(value, sys.modules[name].ndarray) and value.ndim:
+    if name == "numpy" and value.ndim:
         return int(value.shape[0]), [("[%d]" % (start + i), item) for i, item in enumerate(value[start:stop])]
     if name == "pandas" and kind.__name__ == "DataFrame":
         wanted = range(start, min(stop, value.shape[1]))
@@ -145,7 +148,7 @@ def pairs(value, kind, start, stop, show):
     if name == "pandas" and kind.__name__ == "Series":
         wanted = range(start, min(stop, value.shape[0]))
         return int(value.shape[0]), [("[%s]" % show(value.index[i]), value.iloc[i]) for i in wanted]
-    if name == "torch" and isinstance(value, sys.modules[name].Tensor) and value.dim():
+    if name == "torch" and value.dim():
         return int(value.shape[0]), [("[%d]" % (start + i), item) for i, item in enumerate(value[start:stop])]
     return None
 

@@ -1,4 +1,4 @@
-"""Shows at a stop what pytest has captured so far. pytest keeps it: its reports are those of any other run."""
+"""Shows at a stop, and when asked to, what pytest has captured so far. pytest keeps it: its reports are those of any other run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Tee:
 
     def _take(self):
         try:
-            self._taken = self._content()[self._shown :]
+            self._taken = self._content()
         except (OSError, ValueError):
             self._taken = b""
         self._shown = 0
@@ -39,8 +39,8 @@ class Tee:
 
     def show(self):
         """Show what is held and was not shown yet."""
-        data = self._content()
-        new, self._shown = data[self._shown :], len(data)
+        new = self._content()
+        self._shown += len(new)
         self._write(new)
 
     def show_taken(self):
@@ -49,16 +49,18 @@ class Tee:
         self._write(new)
 
     def _content(self):
+        """What is held and was not shown yet."""
         kept = self._stream.tmpfile
         if hasattr(kept, "getvalue"):  # --capture=sys: text in memory
-            return kept.getvalue().encode("utf-8", "replace")
+            return kept.getvalue().encode("utf-8", "replace")[self._shown :]
         kept.flush()
-        raw = getattr(kept, "buffer", kept)
-        place = raw.tell()
-        raw.seek(0)
-        data = raw.read()
-        raw.seek(place)
-        return data
+        # Not by the file's position: other threads and children of the program write there meanwhile.
+        fd, data = kept.fileno(), b""
+        while True:
+            piece = os.pread(fd, 1 << 20, self._shown + len(data))
+            if not piece:
+                return data
+            data += piece
 
     def _write(self, data):
         target = getattr(self._stream, "targetfd_save", None)

@@ -7,6 +7,7 @@ import select
 import threading
 
 from ..frames import BrokenFrame, FrameStream
+from .descriptors import hold
 
 LIMIT = 128 << 10  # characters kept at each end of a reply
 
@@ -21,8 +22,10 @@ def lift(fd):
         except OSError:  # above the limit of open files
             continue
         os.close(fd)
+        hold(lifted)
         return lifted
     os.set_inheritable(fd, False)
+    hold(fd)
     return fd
 
 
@@ -130,6 +133,7 @@ class Reply:
         """Forget what was written."""
         self._head = []
         self._head_size = 0
+        self._told = 0  # pieces of the head that `fresh` has given
         self._tail = ""
         self._omitted = 0
         self._last = ""
@@ -173,6 +177,14 @@ class Reply:
         extra = max(0, len(self._tail) - LIMIT)
         self._omitted += extra
         self._tail = self._tail[extra:]
+
+    def fresh(self):
+        """What was written since this was asked last, as far as it belongs to what is kept of the start."""
+        self._keep(self._last)
+        self._last = ""
+        text = "".join(self._head[self._told :])
+        self._told = len(self._head)
+        return text
 
     def drop_prompt(self):
         """Forget the prompt that was written last: what it asks for is there already."""

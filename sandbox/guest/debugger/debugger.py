@@ -9,13 +9,14 @@ import os
 import pdb
 import shlex
 import sys
+import threading
 
 from . import locations
+from .asynchronous import AsyncPdb
 from .frames import ours
-from .newer import NewerPdb
+from .suspension import suspendable
 
 _LOCALS_ARE_COPIES = sys.version_info < (3, 13)
-_GENERATOR = 0x20 | 0x80 | 0x200  # CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 
 
 def _like(name):
@@ -29,7 +30,7 @@ def _like(name):
     return copy
 
 
-class Debugger(NewerPdb):
+class Debugger(AsyncPdb):
     """One per thread; breakpoints, commands, aliases are those of the session."""
 
     def __init__(self, session, shared=None):
@@ -91,7 +92,7 @@ class Debugger(NewerPdb):
     def stop_here(self, frame):
         if self.guard is not None and not self.guard(frame):
             return False
-        return not ours(frame) and pdb.Pdb.stop_here(self, frame)
+        return not ours(frame) and pdb.Pdb.stop_here(self, frame) and self.in_its_task()
 
     def break_anywhere(self, frame):
         return self.session.engine.traces(frame.f_code)
@@ -110,7 +111,8 @@ class Debugger(NewerPdb):
 
     def dispatch_line(self, frame):
         points = self.session.table.lines(frame.f_code).get(frame.f_lineno)
-        if self.stop_here(frame):
+        self.raising = None
+        if self.stop_here(frame) or self.awaits_what_ended(frame):
             self.why = "step"
         elif points and self.break_here(frame):
             self.why = "breakpoint"
@@ -125,7 +127,7 @@ class Debugger(NewerPdb):
         stop = self.stop_here(frame)
         if not stop and not self.break_anywhere(frame):
             return None
-        if self.stopframe and frame.f_code.co_flags & _GENERATOR:
+        if self.stopframe and suspendable(frame) or self.goes_on(frame):
             return self.trace_dispatch
         if not stop:
             # In a function with breakpoints that we don't step through, only its lines with breakpoints count.
@@ -194,7 +196,10 @@ class Debugger(NewerPdb):
 
     @_like("do_where")
     def do_where(self, arg):
-        if arg.strip() == "all":
+        word, _, wanted = arg.strip().partition(" ")
+        if word == "tasks":
+            return self.tasks(wanted.strip())
+        if word == "all":
             arg = self._unfold()
         if self.hidden:
             self.message("  [%d frames of the test runner are hidden; `w all` shows them]" % self.hidden)
@@ -237,8 +242,13 @@ class Debugger(NewerPdb):
     # -- the commands
 
     def onecmd(self, line):
+        if self.session.evaluating is None:  # a command of a breakpoint
+            self.session.evaluating = threading.get_ident()
         try:
-            return NewerPdb.onecmd(self, line)
+            return AsyncPdb.onecmd(self, line)
+        except KeyboardInterrupt:  # the interrupt was for what this evaluates
+            self.message("--KeyboardInterrupt--")
+            return False
         except (
             Exception
         ) as exc:  # a bug of this Python's pdb (3.13.0 has some) must not end up in the program
@@ -248,7 +258,8 @@ class Debugger(NewerPdb):
             self.session.breakpoints_changed()
 
     def default(self, line):
-        pdb.Pdb.default(self, line)
+        if not self.awaits(line):
+            pdb.Pdb.default(self, line)
         self._write_back()
 
     def _write_back(self):

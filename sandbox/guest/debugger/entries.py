@@ -1,7 +1,7 @@
 """`breakpoint()`, `pdb.set_trace()` and the like in the program lead to our session."""
 
 # Arguments are whatever the program passes.
-# pyright: reportArgumentType=false
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import os
@@ -47,6 +47,15 @@ def install(session):
             stdin, stdout = session.commands, session.reply
         stock_init(self, completekey, stdin, stdout, *args, **kwargs)
 
+    async def set_trace_async(*args, **kwargs):
+        """Enter the debugger at the calling stack frame; `await` works at any stop."""
+        header = kwargs.get("header")
+        if header is not None:
+            session.reply.write("%s\n" % header)
+        session.set_trace(sys._getframe(1))
+
+    if hasattr(pdb, "set_trace_async"):  # 3.14
+        pdb.set_trace_async = set_trace_async
     init.__doc__ = stock_init.__doc__
     pdb.Pdb.__init__ = init
     pdb.set_trace = set_trace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from . import arrays, values
+from . import arrays, awaiting, values
 
 _MAX_COUNT = 200
 _MAX_DEPTH = 3
@@ -18,7 +18,7 @@ def inspect(debugger, message):
     """
     frame = _frame(debugger, int(message.get("frame") or 0))
     expression = message["expression"].strip()
-    value = eval(compile(expression, "<inspect>", "eval"), frame.f_globals, frame.f_locals)
+    value = _value(debugger, expression, frame)
     start = max(0, int(message.get("start") or 0))
     count = min(_MAX_COUNT, max(1, int(message.get("count") or 50)))
     depth = min(_MAX_DEPTH, max(1, int(message.get("depth") or 1)))
@@ -27,6 +27,14 @@ def inspect(debugger, message):
     answer["start"] = start
     answer["total"], answer["children"] = _children(value, start, count, depth)
     return answer
+
+
+def _value(debugger, expression, frame):
+    code = awaiting.expression(expression)
+    if code is not None:
+        return awaiting.evaluate(debugger.session, code, frame.f_globals, frame.f_locals)
+    code, names = compile(expression, "<inspect>", "eval"), frame.f_locals
+    return eval(code, awaiting.nested_scope(code, frame.f_globals, names), names)
 
 
 def _frame(debugger, outwards):

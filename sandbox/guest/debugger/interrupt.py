@@ -17,6 +17,23 @@ def numbers():
     return signal.SIGUSR2, None
 
 
+def on_show(session, show):
+    """Have `show()` called when the supervisor asks for what is held back of the program's output; it is told when that is done."""
+    if not hasattr(signal, "SIGRTMIN") or threading.current_thread() is not threading.main_thread():
+        return
+
+    def asked(number, frame):
+        if session.gate.shut or not session.channel.open:
+            return
+        try:
+            show()
+        except Exception:  # it has come in the middle of a write; the next stop shows it
+            return
+        session.channel.send({"event": "shown"})
+
+    signal.signal(signal.SIGRTMIN + 8, asked)
+
+
 class Gate:
     """`with gate:` holds an interrupt back until the section ends. Signals run in the main thread: others pass."""
 
@@ -87,6 +104,9 @@ class Interrupts:
             session.break_in(frame)
 
     def _stop_evaluation(self, thread):
+        awaiting = self._session.awaiting
+        if awaiting is not None and awaiting.interrupt():
+            return
         if thread == threading.get_ident():
             raise KeyboardInterrupt
         import ctypes

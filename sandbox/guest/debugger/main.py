@@ -9,7 +9,7 @@ import os
 import sys
 
 # All at once: a module that is imported later would be looked for where the program imports from.
-from . import arrays, children, engine, entries, inspecting, runner_hooks, stdin, targets
+from . import arrays, children, descriptors, engine, entries, inspecting, runner_hooks, stdin, targets
 from .channel import Channel, Closed, lift
 from .interrupt import Gate, Interrupts
 from .session import Session
@@ -39,6 +39,7 @@ def prepare(numbers, loaded):
         entries.install(session)
         runner_hooks.install(session)
         children.install(session, options.get("children"))
+        descriptors.protect()
         if not options.get("child"):
             stdin.watch(session.input_wanted)
             _line_buffered()

@@ -9,7 +9,7 @@ import os
 import pdb
 import sys
 
-from . import captured, values
+from . import captured, interrupt, values
 
 __tracebackhide__ = True
 _OF_XDIST = ("-n", "--numprocesses", "--dist", "--tx")
@@ -104,14 +104,19 @@ def Plugin(session, hookimpl):
             session.dump_again()
             session.around_stop.append((self._enter, self._leave))
             self._tees = captured.tees(config)
+            if self._tees:
+                interrupt.on_show(session, self._show)
 
         @hookimpl(tryfirst=True)
         def pytest_unconfigure(self, config):
             session.around_stop[:] = []
 
-        def _enter(self, debugger):
+        def _show(self):
             for tee in self._tees:
                 tee.show()
+
+        def _enter(self, debugger):
+            self._show()
             self._config.hook.pytest_enter_pdb(config=self._config, pdb=debugger)
 
         def _leave(self, debugger):

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 
-from . import values
+from . import tasks, values
 
 AROUND = 2  # lines of source above and below the current one
 _MAX_CHAIN = 16
@@ -113,12 +113,18 @@ class Report:
                 "name": thread.name,
                 "main": thread is threading.main_thread(),
             },
+            "task": self._task(),
             "changed": self._memory.changes(frame) if frame is not None and not peek else [],
             "exception": exception(raised) if raised is not None else None,
             "return_value": values.show(returned[0]) if returned is not None else None,
             "test": self._session.test,
             "stale": self._stale_files(frame),
         }
+
+    @staticmethod
+    def _task():
+        task = tasks.current()
+        return None if task is None else tasks.name_of(task)
 
     def _stale_files(self, frame):
         """Files of the repository that are not on disk as they were when the program loaded them.

@@ -16,8 +16,6 @@ from .frames import ours
 from .locations import Resolver
 from .turn import Turn
 
-_SO_FAR = 16 << 10  # characters of a reply that are sent ahead of it, again and again
-
 
 class Session:
     """One debugged program. `start` has the engine running; `stopped` is every stop there is."""
@@ -30,6 +28,7 @@ class Session:
         self.turn = Turn(gate)
         self.waiting = False  # for the supervisor, at a prompt
         self.evaluating = None  # id of the thread that runs a command
+        self.awaiting = None  # what it awaits
         self.test = None
         self.around_stop = []  # (enter, leave) of a test runner
         self.hold_notices = []
@@ -129,13 +128,13 @@ class Session:
             self._enter_leave(1)
         self.breakpoints_changed()
         debugger.stepping = not debugger.free
-        debugger.guard = self._guard(frame) if debugger.stepping else None
+        debugger.guard = self._guard(debugger, frame) if debugger.stepping else None
+        debugger.step_begins(frame)
         if prompted or self._left != len(self._lines):
             # Now, and not at the next prompt, what the supervisor can't know otherwise: the program may die before it.
             self._left = len(self._lines)
             event = {"event": "resumed", "id": self._request, "left": self._left, "steps": debugger.stepping}
-            if self.reply._head_size <= _SO_FAR:
-                event["text"] = "".join(self.reply._head) + self.reply._last
+            event["text"] = self.reply.fresh()
             table = self.table.changes(self.main_debugger)
             if table is not None:
                 event["breakpoints"] = table
@@ -143,10 +142,11 @@ class Session:
         self.turn.leave(debugger.stepping)
         self.engine.resume(debugger, frame)
 
-    def _guard(self, frame):
-        if not self.just_my_code or frame is None or not self.project.contains(frame):
+    def _guard(self, debugger, frame):
+        if frame is None or not self.project.contains(frame):
             return None
-        return self.project.contains
+        # Behind the end of a task there is nothing but the event loop.
+        return self.project.contains if self.just_my_code or debugger.ends_task(frame) else None
 
     def outside(self, debugger, frame, why, show=None):
         """A stop that no trace event made: `breakpoint()`, an interrupt, a post mortem."""
@@ -245,10 +245,18 @@ class Session:
         self.evaluating = None
         if self._lines:
             self.reply.drop_prompt()
+            self._tell_line()
         else:
             self._ask(debugger)
         self.evaluating = threading.get_ident()
         return self._lines.pop(0)
+
+    def _tell_line(self):
+        """The next line of a request is run: it may take too long, or end the program."""
+        event = {"event": "line", "id": self._request, "left": len(self._lines) - 1}
+        event["text"] = self.reply.fresh()
+        self._left = None  # whatever comes of it is news
+        self.channel.send(event)
 
     def _ask(self, debugger):
         if debugger is self._forked_at:

@@ -89,7 +89,7 @@ class Breakpoints:
             old, self._table = self._table, new
             self._following = max([self._following] + [number + 1 for number in new])
             self._forget_files()
-            changed = _without_hits(old) != _without_hits(new)
+            changed = _without_hits(old) != _without_hits(new, old)
             self.version += changed
             return changed
 
@@ -225,6 +225,17 @@ def _place(point: dict) -> tuple:
     return point.get("path"), point.get("line")
 
 
-def _without_hits(table: dict) -> dict:
-    # `ignore` counts down with the hits.
-    return {number: dict(point, hits=0, ignore=0) for number, point in table.items()}
+def _without_hits(table: dict, before: dict | None = None) -> dict:
+    """A table as it would be without the hits since `before`."""
+    return {
+        number: dict(point, hits=0, ignore=_set_to_ignore(point, before)) for number, point in table.items()
+    }
+
+
+def _set_to_ignore(point: dict, before: dict | None) -> int:
+    old = (before or {}).get(point["id"], point)
+    try:
+        counted_down = max(0, old["ignore"] - (point["hits"] - old["hits"]))
+        return old["ignore"] if point["ignore"] == counted_down else point["ignore"]
+    except TypeError:  # forged
+        return 0

@@ -14,7 +14,7 @@ import threading
 from ..frames import BrokenFrame, FrameSocket
 from .errors import GuestError
 from .following import UNSEEN, Following
-from .target import DUMP, OwnProcess, Process, Target, first_line, parent_of
+from .target import DUMP, SHOW, OwnProcess, Process, Target, first_line, parent_of
 
 ANSWER_BYTES = 256 << 10
 KEPT_BYTES = 4 << 20
@@ -149,6 +149,10 @@ class Debuggee:
         if DUMP is None or not target.signal(DUMP):
             return None
         return self.native(timeout)
+
+    def show_output(self) -> bool:
+        """Ask for the output that a runner of tests holds back; False when nothing is there that would."""
+        return SHOW is not None and self.main.signal(SHOW)
 
     def native(self, timeout: float = 0.0) -> str | None:
         """What faulthandler wrote since the last time; waits at most `timeout` seconds for it to begin."""

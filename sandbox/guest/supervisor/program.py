@@ -21,6 +21,8 @@ END_GRACE_S = 2.0
 QUIT_GRACE_S = 1.0
 RETURN_S = 0.1
 """After it a program that was stopped while it read is back in its read, which the debugger is not told."""
+SHOW_S = 0.1
+"""How long a program that runs is given to show what its test runner holds back."""
 PYTEST_USAGE_ERROR = 4
 
 
@@ -62,6 +64,7 @@ class Program(Switching):
         if stopped:
             self._await(lambda: self.state != "running" or call.cancelled.is_set(), left(deadline))
             self._look_for_reading()
+            self._show_captured()
         with self._changed:
             reason = "deadline" if self.state == "running" else None
             notes = [why] if why and self.state == "running" else []
@@ -223,6 +226,7 @@ class Program(Switching):
         cancelled = call.cancelled.is_set()
         if self._at.resumed and not cancelled:
             self._look_for_reading()
+            self._show_captured()
             return None
         stopped, why, stacks = self._break_in(deadline, call)
         if cancelled:
@@ -265,6 +269,15 @@ class Program(Switching):
             with self._changed:
                 if self.state == "running":
                     self.state, self._seen_reading = "waiting_for_input", True
+
+    def _show_captured(self) -> None:
+        """Have what a runner of tests holds back of the output shown, while the program runs."""
+        debuggee, seen = self._debuggee, self._shows
+        if debuggee is not None and self.state in ("running", "waiting_for_input") and debuggee.show_output():
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: self._shows != seen or self._gone or self.state == "stopped", SHOW_S
+                )
 
     def _look_whether_it_still_reads(self) -> None:
         """A child of the program that read may have ended; the debugger can't know."""

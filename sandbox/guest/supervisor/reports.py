@@ -7,14 +7,14 @@ import threading
 
 from .debuggee import Debuggee
 from .entrypoint import Launch
-from .stop import bounded, said
+from .stop import LIMIT, bounded, said
 from .target import Target
 from .targets import MAX_TARGETS, TOO_MANY, Targets, merged, where
 
 KEPT_NOTICES = 40
 TOLD = 1000
 """Characters of a reply that a notice repeats."""
-_OF_CHILDREN = frozenset("prompt resumed reply notice restart quit".split())
+_OF_CHILDREN = frozenset("prompt resumed line reply notice restart quit".split())
 _CUT_OFF = (
     "The program ended before its end: by `os._exit(1)`, or at a breakpoint after it had closed the debugger's"
     " connection (`os.closerange`)."
@@ -45,6 +45,8 @@ class Reports:
         """The command whose caller still waits: what is said to it is for nobody else."""
         self._said: list = []
         self._replies: dict = {}
+        self._shows = 0
+        """Counts the times that what a runner of tests holds back was shown."""
         self._notices: list = []
         self._table_changed = False
         self._told: set = set()
@@ -85,7 +87,7 @@ class Reports:
             self._notice(header.get("notices") or [])
             handler(target, header)
             # Nobody waits for a program to go on: waking them would cost each step its time.
-            if event != "resumed" or self._targets.seen:
+            if event not in ("resumed", "line") or self._targets.seen:
                 self._settle()
 
     def on_exit(self, debuggee: Debuggee) -> None:
@@ -328,9 +330,28 @@ class Reports:
         target.resumed, target.stepping = True, bool(header.get("steps"))
         left = header.get("left")
         target.left = left if isinstance(left, int) else None
-        if isinstance(header.get("text"), str):
-            self._drop_so_far(target)
-            self._say(target, {"text": header["text"], "so_far": True})
+        self._say_ahead(target, header)
+
+    def _on_line(self, target: Target, header: dict) -> None:
+        """The debugger takes one of several lines: until it says otherwise, it evaluates."""
+        if target.owed is None or target.pending is not None or header.get("id") != target.owed:
+            return
+        if target is self._at:
+            self.state = "running"
+        target.resumed = target.stepping = False
+        left = header.get("left")
+        target.left = left if isinstance(left, int) else None
+        self._say_ahead(target, header)
+
+    def _say_ahead(self, target: Target, header: dict) -> None:
+        text = header.get("text")
+        if not isinstance(text, str) or not text:
+            return
+        last = self._said[-1] if self._said else {}
+        if last.get("so_far") and last["id"] == target.owed:
+            last["text"] = (last["text"] + text)[:LIMIT]
+        else:
+            self._say(target, {"text": text, "so_far": True})
 
     def _drop_so_far(self, target: Target) -> None:
         # What was said ahead of the reply is in it.
@@ -370,6 +391,9 @@ class Reports:
             self._replies[number] = header
         self._answered(target)
 
+    def _on_shown(self, target: Target, header: dict) -> None:
+        self._shows += 1
+
     def _on_lost(self, target: Target, header: dict) -> None:
         again = [each for each in self._targets.all.values() if each is not target and each.pid == target.pid]
         if again:
@@ -390,13 +414,8 @@ class Reports:
         main = self._targets.main
         if main.owed is None or self._quit or self._ended is not None or self._restart is not None:
             return
-        if main.left is not None:
-            not_run = main.lines[len(main.lines) - main.left :] if main.left > 0 else []
-            self._say(main, {"not_run": not_run})
-        elif len(main.lines) > 1:
-            self._notice(
-                ["The program ended while pdb was at these lines; what it said to those before is lost."]
-            )
+        left = len(main.lines) - 1 if main.left is None else main.left
+        self._say(main, {"not_run": main.lines[len(main.lines) - left :] if left > 0 else []})
 
     def _tell_cut_off(self) -> None:
         # A debugger that comes to a stop and finds its connection closed can only end the program.

@@ -8,6 +8,7 @@ KEPT = (
     "frame",
     "project_frame",
     "thread",
+    "task",
     "source",
     "exception",
     "return_value",

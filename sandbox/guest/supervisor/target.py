@@ -14,6 +14,7 @@ from .stop import Place
 REAL_TIME = hasattr(signal, "SIGRTMIN")
 INTERRUPT = int(signal.SIGRTMIN) + 6 if REAL_TIME else int(signal.SIGUSR2)
 DUMP = int(signal.SIGRTMIN) + 7 if REAL_TIME else None
+SHOW = int(signal.SIGRTMIN) + 8 if REAL_TIME else None
 
 
 class Target:

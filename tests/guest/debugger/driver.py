@@ -65,6 +65,7 @@ class Program:
         theirs.close()
         self._reader = threading.Thread(target=self._read, args=(output,), daemon=True)
         self._reader.start()
+        self.socket = ours
         self.events: list[dict[str, Any]] = []
         defaults = {"just_my_code": None, "stop_on_entry": True, "engine": "auto", "post_mortem": True}
         self._frames.send(

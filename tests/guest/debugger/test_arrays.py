@@ -71,3 +71,100 @@ def test_inspect_pages_through_rows_of_arrays_and_columns_of_tables(start: Any) 
     assert (page["length"], page["total"]) == (3, 2)
     assert [child["name"] for child in page["children"]] == ["['a']", "['b']"]
     assert [child["repr"] for child in page["children"][0]["children"]][:1] in (["np.int64(1)"], ["1"])
+
+
+@pytest.mark.usefixtures("libraries")
+def test_elements_of_arrays_that_are_hard_to_look_at_do_no_harm(start: Any) -> None:
+    text = """
+        import numpy as np
+
+        class Loops:
+            def __repr__(self):
+                while True:
+                    pass
+            __str__ = __eq__ = __len__ = __repr__
+
+        class Exits(float):
+            def __repr__(self):
+                raise SystemExit(3)
+
+        class Liar:
+            __module__ = "numpy"
+            __class__ = np.ndarray
+            shape = property(lambda self: exit(4))
+
+        loops = np.array([Loops(), None], dtype=object)
+        exits = np.array([Exits(1), "x" * 10**7], dtype=object)
+        liar = Liar()
+        end = 1
+        """
+    program = start(text, "b 21", "c")
+    values = {change["name"]: change["value"] for change in program.last["changed"]}
+    assert values["loops"] == "<ndarray shape=(2,) dtype=object head=[<Loops>, None]>"
+    assert values["exits"].startswith("<ndarray shape=(2,) dtype=object head=[<Exits")
+    assert "liar" in values and len(values["exits"]) <= 400
+    assert program.ask("inspect", expression="loops")["children"][0]["repr"] == "<Loops>"
+    assert program.ask("inspect", expression="liar")["type"] == "numpy.Liar"
+    assert program.do("c")["exit_code"] == 0
+
+
+TORCH = '''
+"""Looks as torch does."""
+
+
+class Tensor:
+    """A one-dimensional tensor, or one of rows."""
+
+    def __init__(self, rows, requires_grad=False):
+        self._rows, self.requires_grad = rows, requires_grad
+        self.dtype, self.device = "torch.float32", "cpu"
+
+    @property
+    def shape(self):
+        first = self._rows[0] if self._rows else 0
+        return (len(self._rows), len(first)) if isinstance(first, list) else (len(self._rows),)
+
+    def dim(self):
+        return len(self.shape)
+
+    def numel(self):
+        return len(self.reshape(-1)._rows)
+
+    def detach(self):
+        return self
+
+    def reshape(self, size):
+        flat = [x for row in self._rows for x in row] if len(self.shape) == 2 else self._rows
+        return Tensor(flat)
+
+    def tolist(self):
+        return list(self._rows)
+
+    def __getitem__(self, key):
+        found = self._rows[key]
+        return Tensor(found) if isinstance(found, list) else found
+
+    def __repr__(self):
+        raise RuntimeError("too large to print")
+'''
+
+
+def test_tensors_are_summed_up_and_paged_by_rows(start: Any, tmp_path: Any) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(TORCH)
+    text = """
+        import torch
+        weights = torch.Tensor([[float(10 * i + j) for j in range(4)] for i in range(3)], True)
+        end = 1
+        """
+    program = start(text, "b 3", "c")
+    values = {change["name"]: change["value"] for change in program.last["changed"]}
+    assert values["weights"] == (
+        "<Tensor shape=(3, 4) dtype=torch.float32 device=cpu requires_grad"
+        " head=[0.0, 1.0, 2.0, 3.0, 10.0, 11.0]…>"
+    )
+    page = program.ask("inspect", expression="weights", start=1, count=5)
+    assert (page["type"], page["length"], page["total"]) == ("torch.Tensor", 3, 3)
+    assert [child["name"] for child in page["children"]] == ["[1]", "[2]"]
+    assert page["children"][0]["repr"].startswith("<Tensor shape=(4,)")
+    assert "torch" not in start("x = 1\ny = 2\n").do("p list(__import__('sys').modules)")["text"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 NASTY = """
 import collections, dataclasses, pathlib
 
@@ -99,6 +101,37 @@ def test_inspect_gives_one_page_of_one_level(start: Any) -> None:
         in program.ask("inspect", expression="nothing", frame=0, start=0, count=1, depth=1)["error"]
     )
     assert "IndexError" in program.ask("inspect", expression="a", frame=9, start=0, count=1, depth=1)["error"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "shown"),
+    [
+        ("[x for x in xs if x > limit]", "[2, 3]"),
+        ("sorted(x + limit for x in xs)", "[2, 3, 4]"),
+        ("(lambda: limit + outer)()", "11"),
+        ("{x: [y * outer for y in xs if y > x] for x in xs if x > limit}", "{2: [30], 3: []}"),
+        ("max(xs, key=lambda x: (x != limit, -x))", "2"),
+        ("[name for name in (limit, helper(limit))]", "[1, 2]"),
+    ],
+)
+def test_inspect_sees_the_variables_of_the_frame_in_nested_scopes_too(
+    start: Any, expression: str, shown: str
+) -> None:
+    program = start(
+        """
+        def helper(n):
+            return n + 1
+        def make(outer):
+            def find(xs, limit):
+                return xs, outer
+            return find
+        make(10)([1, 2, 3], 1)
+        """,
+        "tbreak 5",
+        "c",
+    )
+    answer = program.ask("inspect", expression=expression, frame=0, start=0, count=5, depth=1)
+    assert answer["repr"] == shown
 
 
 def test_assignments_survive_looking_around(start: Any) -> None:

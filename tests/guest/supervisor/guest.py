@@ -161,7 +161,7 @@ def bundle() -> bytes:
 
 
 STOP_KEYS = {
-    "state", "stop", "run", "reason", "breakpoint", "frame", "project_frame", "thread", "reply", "reply_omitted", "prompt", "output",
-    "output_omitted", "source", "changed", "exception", "return_value", "exit_code", "signal", "native_stack", "test", "breakpoints",
-    "stale", "not_run", "notices", "process",
+    "state", "stop", "run", "reason", "breakpoint", "frame", "project_frame", "thread", "task", "reply", "reply_omitted", "prompt",
+    "output", "output_omitted", "source", "changed", "exception", "return_value", "exit_code", "signal", "native_stack", "test",
+    "breakpoints", "stale", "not_run", "notices", "process",
 }  # fmt: skip

@@ -75,6 +75,111 @@ def test_twenty_megabytes_of_output_are_bounded(guest: Guest) -> None:
     assert kept == {"text": f"{249_999:079d}\n", "next": 20_000_000, "omitted": 0}
 
 
+HANGS = """\
+import os
+
+
+def hang():
+    while True:
+        pass
+
+
+for number in range(3):
+    print(number)
+"""
+
+
+def test_an_evaluation_after_the_program_went_on_is_interrupted_at_the_deadline(guest: Guest) -> None:
+    stop = start(guest, HANGS, "b 10", "c", "p 'first'", "p hang()", "p 'after'", timeout_s=1)
+    assert (stop["state"], place(stop)) == ("stopped", ("app.py", 10))
+    assert stop["reply"].endswith("-> print(number)\n'first'\n*** KeyboardInterrupt\n'after'\n")
+    assert "The command was interrupted at its deadline." in stop["notices"]
+    stop = guest.client.pdb("n", "hang()", timeout_s=1)
+    assert (stop["state"], stop["reply"].splitlines()[-1]) == ("stopped", "*** KeyboardInterrupt")
+    assert guest.client.pdb("p number")["reply"] == "0\n"
+
+
+def test_a_program_that_goes_on_after_evaluations_is_not_interrupted_at_the_deadline(guest: Guest) -> None:
+    source = "import time\nx = 1\ny = 2\nwhile True:\n    time.sleep(60)\n"
+    stop = start(guest, source, "n", "p x", "c", timeout_s=0.5)
+    assert (stop["state"], stop["reason"]) == ("running", "deadline")
+
+
+def test_the_commands_of_a_breakpoint_can_be_interrupted(guest: Guest) -> None:
+    stop = start(guest, HANGS, "b 10", "commands 1", "p hang()", "end", "c", timeout_s=0.5)
+    assert stop["state"] == "running"
+    stop = guest.client.request("debug.wait", timeout_s=20, interrupt=True, stdin=None, eof=False)
+    assert (stop["state"], place(stop)) == ("stopped", ("app.py", 10))
+    assert "KeyboardInterrupt" in stop["reply"]
+
+
+@pytest.mark.parametrize(
+    ("crash", "code", "name"),
+    [("os._exit(3)", 3, None), ("os.kill(os.getpid(), 11)", None, "SIGSEGV")],
+)
+def test_what_pdb_said_before_an_evaluation_that_ends_the_program_is_told(
+    guest: Guest, crash: str, code: int | None, name: str | None
+) -> None:
+    stop = start(guest, HANGS, "b 10", "c", "p 'first'", "p 'second'", crash, "p 'never'")
+    assert (stop["state"], stop["exit_code"], stop["signal"]) == ("exited", code, name)
+    assert stop["reply"].startswith("Breakpoint 1 at ")
+    assert stop["reply"].endswith("-> print(number)\n'first'\n'second'\n")
+    assert stop["not_run"] == ["p 'never'"]
+    guest.client.pdb("run", "n")
+    stop = guest.client.pdb(crash, "p 'never'")
+    assert (stop["state"], stop["not_run"]) == ("exited", ["p 'never'"])
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_commands_about_breakpoints_alone_are_confirmed_with_the_table(guest: Guest, started: bool) -> None:
+    start(guest, APP, "b 3")
+    if not started:
+        guest.client.pdb("q")
+    stop = guest.client.pdb("ignore 1 2")
+    assert "Will ignore next 2 crossings of breakpoint 1." in stop["reply"]
+    assert stop["breakpoints"][0]["ignore"] == 2
+    stop = guest.client.pdb("condition 1 result > 0")
+    assert stop["breakpoints"][0]["condition"] == "result > 0"
+    assert guest.client.pdb("disable 1")["breakpoints"][0]["enabled"] is False
+
+
+CLOSES = """\
+import os
+file = os.open("app.py", os.O_RDONLY)
+{}
+try:
+    os.fstat(file)
+    left = True
+except OSError:
+    left = False
+print(left)
+end = 1
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "os.closerange(3, 256)",
+        "os.closerange(3, 65536)",
+        "for fd in range(3, 4096):\n    try:\n        os.close(fd)\n    except OSError:\n        pass",
+    ],
+)
+def test_a_program_that_closes_all_descriptors_keeps_its_debugger(guest: Guest, code: str) -> None:
+    start(guest, CLOSES.format(code), "p 1")
+    line = CLOSES.format(code).splitlines().index("end = 1") + 1
+    stop = guest.client.pdb(f"b {line}", "c")
+    assert (stop["state"], place(stop), stop["output"]) == ("stopped", ("app.py", line), "False\n")
+    stop = guest.client.pdb("c")
+    assert (stop["state"], stop["exit_code"]) == ("exited", 0)
+
+
+def test_a_program_that_closes_the_debuggers_connection_by_itself_is_told_so(guest: Guest) -> None:
+    stop = start(guest, "import posix\nposix.closerange(3, 65536)\nx = 1\n", "b 3", "c")
+    assert (stop["state"], stop["exit_code"]) == ("exited", 1)
+    assert "closed the debugger's connection" in " ".join(stop["notices"])
+
+
 def test_a_deadline_leaves_the_program_running_and_an_interrupt_stops_it(guest: Guest) -> None:
     stop = start(guest, "n = 0\nwhile True:\n    n += 1\n", "c", timeout_s=0.3)
     assert (stop["state"], stop["reason"], stop["frame"]) == ("running", "deadline", None)
@@ -102,12 +207,13 @@ def test_a_sleeping_program_is_interrupted_too(guest: Guest) -> None:
         "near.recv(1)",
         "subprocess.run(['sleep', '99'])",
         "select.select([], [], [], 99)",
+        "asyncio.run(asyncio.sleep(99))",
+        "re.match('(a+)+b', 'a' * 50)",
+        "3 ** 10 ** 9",
     ],
 )
 def test_what_waits_for_ever_is_interrupted_at_its_line(guest: Guest, blocking: str) -> None:
-    source = (
-        "import queue, select, socket, subprocess, threading, time\nlock = threading.Lock()\nlock.acquire()\n"
-    )
+    source = "import asyncio, queue, re, select, socket, subprocess, threading, time\nlock = threading.Lock()\nlock.acquire()\n"
     source += "thread = threading.Thread(target=time.sleep, args=(99,), daemon=True)\nthread.start()\n"
     source += "near, far = socket.socketpair()\n"
     stop = start(guest, f"{source}{blocking}\n", "b 7", "c")
@@ -126,8 +232,15 @@ def test_a_hung_evaluation_is_interrupted_at_the_deadline(guest: Guest) -> None:
     assert guest.client.pdb("p x")["reply"] == "1\n"
 
 
-def test_c_code_that_does_not_listen_is_told_with_its_line(guest: Guest) -> None:
-    assert start(guest, "x = 1\nsum(range(10**12))\n", "c", timeout_s=0.3)["state"] == "running"
+@pytest.mark.parametrize(
+    "deaf",
+    [
+        "sum(range(10**12))",
+        "__import__('hashlib').pbkdf2_hmac('sha1', b'', b'', 10**9)",
+    ],
+)
+def test_c_code_that_does_not_listen_is_told_with_its_line(guest: Guest, deaf: str) -> None:
+    assert start(guest, f"x = 1\n{deaf}\n", "c", timeout_s=0.3)["state"] == "running"
     stop = guest.client.wait(interrupt=True)
     assert stop["state"] == "running"
     assert 'app.py", line 2' in stop["native_stack"]
@@ -428,6 +541,43 @@ def test_restarts_leave_no_process_behind(guest: Guest) -> None:
         assert guest.client.pdb("run", "c")["breakpoint"] == 1
     guest.client.request("debug.kill")
     assert children_of(guest.process.pid) == []
+
+
+CAPTURED = """\
+import os, sys, time
+
+def test_long():
+    print("first")
+    os.system("echo from a child")
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    print("second", file=sys.stderr)
+    while True:
+        time.sleep(0.01)
+"""
+
+
+@pytest.mark.skipif(not HAS_PYTEST, reason="that interpreter has no pytest")
+@pytest.mark.parametrize("capture", ["fd", "sys"])
+def test_what_a_running_test_has_printed_is_told_although_pytest_keeps_it(guest: Guest, capture: str) -> None:
+    guest.write("test_app.py", CAPTURED)
+    entrypoint = f"python -m pytest -q --capture={capture} test_app.py"
+    guest.client.pdb("b test_app.py:4", entrypoint=entrypoint)
+    assert place(guest.client.pdb("c")) == ("test_app.py", 4)
+    stop = guest.client.pdb("c", timeout_s=0.3)
+    text = stop["output"]
+    while "first\n" not in text or "from a child\n" not in text:
+        stop = guest.client.wait(timeout_s=0.3)
+        text += stop["output"]
+    assert (stop["state"], sorted(text.splitlines())) == ("running", ["first", "from a child"])
+    guest.write("go", "")
+    text = ""
+    while "second\n" not in text:
+        stop = guest.client.wait(timeout_s=0.3)
+        text += stop["output"]
+    assert (stop["state"], text) == ("running", "second\n")
+    stop = guest.client.wait(interrupt=True)
+    assert (stop["state"], stop["output"]) == ("stopped", "")
 
 
 @pytest.mark.skipif(not HAS_PYTEST, reason="that interpreter has no pytest")

@@ -1,0 +1,276 @@
+"""`await` at the prompt: the event loop that the program has stopped in goes on until what is awaited is done."""
+
+# What is inside of an event loop is no part of its declared interface.
+# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+from __future__ import annotations
+
+import ast
+import codeop
+import sys
+import warnings
+
+from . import tasks
+
+_ALLOWED = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+_COROUTINE = 0x80  # CO_COROUTINE
+_CANCEL_ROUNDS = 8
+
+
+class NotPossible(Exception):
+    """Nothing can be awaited here; the text says why."""
+
+
+def expression(source):
+    """The code of an expression that awaits something; None for any other. Raises nothing."""
+    return _compiled(source, lambda: compile(source.strip(), "<stdin>", "eval", _ALLOWED, True))
+
+
+def statement(source):
+    """(code, whether more lines are needed) of statements that await something; (None, False) for any other."""
+    if not _mentions(source):
+        return None, False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source + "\n", "<stdin>", "single", 0, True)
+        return None, False  # needs no await
+    except (SyntaxError, ValueError, OverflowError):
+        pass
+    compiler = codeop.CommandCompiler()
+    compiler.compiler.flags |= _ALLOWED
+    unfinished = []
+
+    def compiled():
+        code = compiler(source, "<stdin>", "single")
+        unfinished.append(code is None)
+        return code
+
+    code = _compiled(source, compiled)
+    return code, unfinished == [True] and not source.lstrip().startswith("async def")
+
+
+def _mentions(source):
+    return "await" in source or "async" in source
+
+
+def _compiled(source, compile_it):
+    if not _mentions(source):
+        return None
+    try:
+        code = compile_it()
+    except (SyntaxError, ValueError, OverflowError):
+        return None
+    return code if code is not None and code.co_flags & _COROUTINE else None
+
+
+def evaluate(session, code, scope, names):
+    """The value of `code`, in which something is awaited.
+
+    Raises NotPossible, KeyboardInterrupt when it was interrupted, and whatever the code raises.
+    """
+    loop = tasks.running_loop()
+    kind = _Nested if loop is not None else _Alone
+    awaiting = kind(session, loop)
+    awaiting.check()
+    session.awaiting = awaiting
+    try:
+        return awaiting.run(eval(code, nested_scope(code, scope, names), names))
+    finally:
+        session.awaiting = None
+
+
+def nested_scope(code, scope, names):
+    """The globals to run `code` with: functions inside of it see the frame's variables as well, as they do where it stands."""
+    if scope is names or not any(hasattr(const, "co_code") for const in code.co_consts):
+        return scope
+    return {**scope, **names}
+
+
+class _Awaiting:
+    """One evaluation that awaits something."""
+
+    def __init__(self, session, loop):
+        self._session = session
+        self._loop = loop
+        self._asked = False
+        self._exit = None
+
+    def interrupt(self):
+        """Ask it to end, from a signal handler or another thread. False when it has been asked before: then it must be made to."""
+        if self._asked:
+            return False
+        self._asked = True
+        if self._loop is not None:
+            self._wake()
+        return True
+
+    def _task(self, coroutine):
+        # The program may have a task factory of its own.
+        task = sys.modules["asyncio.tasks"].Task(coroutine, loop=self._loop)
+        task.set_name("await at the prompt")
+        return task
+
+    def _result(self, task):
+        if not task.done():
+            self._session.notice(
+                "What was awaited did not end when it was interrupted: it goes on as task %r."
+                % tasks.name_of(task)
+            )
+            task._log_destroy_pending = False
+            raise KeyboardInterrupt
+        if task.cancelled() and self._asked:
+            raise KeyboardInterrupt
+        return task.result()
+
+
+def _nothing():
+    pass
+
+
+class _Nested(_Awaiting):
+    """In a loop that is in the middle of a round: it is driven from inside, with the task that has stopped put aside."""
+
+    def _wake(self):
+        self._loop.call_soon_threadsafe(_nothing)
+
+    def check(self):
+        base = getattr(sys.modules.get("asyncio.base_events"), "BaseEventLoop", ())
+        if not isinstance(self._loop, base) or not hasattr(self._loop, "_ready"):
+            kind = type(self._loop)
+            raise NotPossible(
+                "nothing can be awaited inside of a running %s.%s" % (kind.__module__, kind.__qualname__)
+            )
+
+    def run(self, coroutine):
+        loop, library = self._loop, sys.modules["asyncio.tasks"]
+        stopped, before = tasks.current(loop), len(loop._ready)
+        if stopped is not None:
+            library._leave_task(loop, stopped)
+        task = self._task(coroutine)
+        try:
+            self._drive(task)
+            self._session.notice(
+                "The event loop has run for the `await` at the prompt: other tasks have gone on as well."
+            )
+            return self._result(task)
+        finally:
+            if stopped is not None:
+                library._enter_task(loop, stopped)
+            self._leave_as_found(before)
+
+    def _drive(self, task):
+        rounds = 0
+        while not task.done() and rounds < _CANCEL_ROUNDS:
+            if self._asked:
+                if not rounds:
+                    task.cancel()
+                rounds += 1
+                self._loop.call_soon(_nothing)  # it need not wait for anything
+            try:
+                self._loop._run_once()
+            except (SystemExit, KeyboardInterrupt) as exc:
+                if not task.done():
+                    self._of_another(exc)
+
+    def _of_another(self, exc):
+        """Another task has ended the program, or was hit by the interrupt that was meant for ours."""
+        if isinstance(exc, KeyboardInterrupt) and self._asked:
+            if _from_a_task(exc):
+                self._session.notice(
+                    "The interrupt has ended another task of the program, which did not come to an await."
+                )
+        else:
+            self._exit = exc
+            self._asked = True
+
+    def _leave_as_found(self, before):
+        """The round that we are in will take as many handles as it has counted, and may have gone to sleep for longer."""
+        loop = self._loop
+        events = sys.modules["asyncio.events"]
+        if self._exit is not None:
+            loop.call_soon(_throw, self._exit)  # it ends the program, as soon as that goes on
+        for _ in range(before - len(loop._ready)):
+            handle = events.Handle(_nothing, (), loop)
+            handle.cancel()
+            loop._ready.append(handle)
+        loop._write_to_self()
+
+
+def _from_a_task(exc):
+    entry, inside = exc.__traceback__, False
+    while entry is not None:
+        inside = inside or entry.tb_frame.f_code.co_name == "_run"  # of a Handle
+        entry = entry.tb_next
+    return inside
+
+
+def _throw(exc):
+    raise exc
+
+
+class _Alone(_Awaiting):
+    """No loop runs in this thread: the one that was set for it is run, or a new one."""
+
+    def check(self):
+        if "trio" in sys.modules and _in_trio():
+            raise NotPossible("nothing can be awaited inside of a running trio loop")
+
+    def run(self, coroutine):
+        import asyncio
+
+        loop = self._loop = _loop_of_thread(asyncio)
+        if loop is not None:
+            return self._run(coroutine)
+        self._loop = asyncio.new_event_loop()
+        try:
+            return self._run(coroutine)
+        finally:
+            _close(asyncio, self._loop)
+
+    def _wake(self):
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _run(self, coroutine):
+        loop, task = self._loop, self._task(coroutine)
+        task.add_done_callback(lambda done: loop.stop())
+        if self._asked:
+            loop.call_soon(loop.stop)
+        try:
+            loop.run_forever()
+            if not task.done():
+                task.cancel()
+                for _ in range(_CANCEL_ROUNDS):
+                    loop.call_soon(loop.stop)
+                    loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            if not task.done():
+                raise
+        return self._result(task)
+
+
+def _in_trio():
+    try:
+        return sys.modules["trio"].lowlevel.in_trio_run()
+    except Exception:  # an old trio, or a module of the program by that name
+        return False
+
+
+def _loop_of_thread(asyncio):
+    """The loop that was set for this thread, when it can be run: what the program has made may be bound to it."""
+    policy = getattr(asyncio.events, "_event_loop_policy", None)
+    loop = getattr(getattr(policy, "_local", None), "_loop", None)
+    usable = isinstance(loop, asyncio.AbstractEventLoop) and not loop.is_closed() and not loop.is_running()
+    return loop if usable else None
+
+
+def _close(asyncio, loop):
+    """Leave nothing of a loop, as `asyncio.run` does."""
+    try:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()
