@@ -129,7 +129,11 @@ class Debuggee:
             options = dict(self._message["options"], **_OF_CHILDREN)
             message = dict(self._message, target=told, breakpoints=table, options=options)
             target.send(message)
-        threading.Thread(target=self._receive_child, args=(target,), name="child", daemon=True).start()
+        try:
+            threading.Thread(target=self._receive_child, args=(target,), name="child", daemon=True).start()
+        except RuntimeError:  # no thread is to be had while a program forks without end
+            self._listener.on_gone(target)
+            target.close()
         return True
 
     @property

@@ -76,9 +76,13 @@ class Following:
                 asking.close()
                 break
             # Each in a thread of its own: nobody waits for one that asks slowly, or never.
-            if self._askers.acquire(blocking=False):
+            if not self._askers.acquire(blocking=False):
+                asking.close()
+                continue
+            try:
                 threading.Thread(target=self._answer, args=(asking,), name="asked", daemon=True).start()
-            else:
+            except RuntimeError:  # no thread is to be had while a program forks without end
+                self._askers.release()
                 asking.close()
         self._socket.close()
         try:
