@@ -48,12 +48,13 @@ def install(session, address):
 
 
 def _forked(session, address):
-    evaluating = session.evaluating is not None
-    session.forked(None if address is None else lambda: _connected(address))
-    if session.table:
-        session.channel.ready()
-    if evaluating and session.child and address is not None:
-        _trace_processes()
+    session.gate.forked()
+    with session.gate:
+        session.forked(None if address is None else lambda: _connected(address))
+        if session.table:
+            session.channel.ready()
+        if session.child and address is not None:
+            _trace_processes()
 
 
 def _connected(address):

@@ -436,7 +436,6 @@ class Session:
     def forked(self, connect):
         """In a forked child, where only this thread is: begin anew. `connect` as `Channel.forked` takes it."""
         evaluating = self.evaluating == threading.get_ident()
-        self.gate.forked()
         self.turn = Turn(self.gate)
         self.channel.forked(connect)
         self.reply.clear()

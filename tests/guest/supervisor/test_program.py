@@ -540,7 +540,9 @@ def test_restarts_leave_no_process_behind(guest: Guest) -> None:
     for _ in range(5):
         assert guest.client.pdb("run", "c")["breakpoint"] == 1
     guest.client.request("debug.kill")
-    assert children_of(guest.process.pid) == []
+    deadline = time.monotonic() + 20
+    while children_of(guest.process.pid):  # killed, and on a busy machine dead a little later
+        assert time.monotonic() < deadline
 
 
 CAPTURED = """\
