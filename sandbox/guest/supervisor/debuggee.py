@@ -28,7 +28,7 @@ _READ_CALLS = {"x86_64": "0", "aarch64": "63"}
 
 class Debuggee:
     """A started program, and its children. Events of their debuggers go to `listener.on_event(target, header)`, the end of the program to
-    `listener.on_exit(self)`; of children `listener.admit(self)`, `on_child(target, counts)` and `on_gone(target)` tell.
+    `listener.on_exit(self)`; of children `listener.admit(self, forked)`, `on_child(target, counts)` and `on_gone(target)` tell.
 
     All are called in threads of this object. Raises GuestError when the interpreter can't be started.
     """
@@ -110,9 +110,9 @@ class Debuggee:
             self._reaped(self.child)
         threading.Thread(target=self._receive, name="debugger", daemon=True).start()
 
-    def wants_child(self) -> bool:
+    def wants_child(self, forked: bool = False) -> bool:
         """Whether a child of the program is to be debugged; where there are too many, that is told."""
-        return self._listener.admit(self)
+        return self._listener.admit(self, forked)
 
     def on_child(self, channel: socket.socket, pid: int, text: str | None, told, counts) -> bool:
         """A child of the program is there: `text` and `told` are what it runs, None where it was forked; then it has

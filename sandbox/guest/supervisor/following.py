@@ -118,7 +118,7 @@ class Following:
                 taken = self._take_fork(asking, fields)
             else:
                 taken = self._decide(asking, _question(fields))
-        except (OSError, ValueError):
+        except (OSError, ValueError, IndexError):
             pass  # it is gone, or it is none of ours
         finally:
             self._askers.release()
@@ -126,7 +126,7 @@ class Following:
                 asking.close()
 
     def _take_fork(self, asking: socket.socket, fields: list) -> bool:
-        if not self._listener.wants_child():
+        if not self._listener.wants_child(forked=True):
             return False
         counts = [tuple(map(int, entry.split(":"))) for entry in fields[2].split(",") if entry]
         asking.settimeout(None)

@@ -105,12 +105,15 @@ class Reports:
                     self._turn_to_a_running_one()
             self._settle()
 
-    def admit(self, debuggee: Debuggee) -> bool:
-        """Whether a child of the program is to have a debugger: there are breakpoints, and it is not one too many."""
+    def admit(self, debuggee: Debuggee, forked: bool) -> bool:
+        """Whether a child of the program is to have a debugger: there are breakpoints, and it is not one too many.
+
+        One that was forked comes where it has breakpoints (its parent's word of them may be on its way still), or is at a stop.
+        """
         with self._changed:
-            if debuggee is not self._debuggee or self._gone or not self._state.breakpoints.table():
+            if debuggee is not self._debuggee or self._gone:
                 return False
-            return self._has_room()
+            return (forked or bool(self._state.breakpoints.table())) and self._has_room()
 
     def on_child(self, target: Target, counts: dict | None) -> list | None:
         """A child has come, forked where it has `counts` of its own; the table of breakpoints for it, None when it isn't taken."""

@@ -372,6 +372,13 @@ print(codes == [0] * 40)
     assert finish(guest.client)["output"] == "True\n"
 
 
+def test_a_breakpoint_call_stops_in_a_forked_child_without_any_breakpoints(guest: Guest, python: str) -> None:
+    text = "import os\npid = os.fork()\nif not pid:\n    breakpoint()\n    os._exit(5)\nprint(os.waitpid(pid, 0)[1] >> 8)\n"
+    stop = start(guest, python, text, "c")
+    assert (stop["reason"], stop["process"]["number"], value(guest.client, "pid")) == ("set_trace", 2, "0")
+    assert finish(guest.client)["output"] == "5\n"
+
+
 def test_children_run_undisturbed_where_there_are_no_breakpoints(guest: Guest, python: str) -> None:
     ours = "sorted(name for name in os.environ if name.startswith(('PDBOX', 'PYTHON')))"
     code = f"import os, sys; print('_pdbox' in sys.modules, str({ours}) == sys.argv[1])"
