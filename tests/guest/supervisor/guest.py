@@ -73,7 +73,7 @@ class Client:
     def pdb(self, *lines: str, timeout_s: float = 20.0, **args: Any) -> dict[str, Any]:
         """debug.command; checks that the answer has all keys of a Stop."""
         stop = self.request("debug.command", lines=list(lines), timeout_s=timeout_s, **args)
-        assert set(stop) == STOP_KEYS
+        assert set(stop) == STOP_KEYS, set(stop) ^ STOP_KEYS
         return stop
 
     def wait(self, timeout_s: float = 20.0, **args: Any) -> dict[str, Any]:
@@ -163,5 +163,5 @@ def bundle() -> bytes:
 STOP_KEYS = {
     "state", "stop", "run", "reason", "breakpoint", "frame", "project_frame", "thread", "task", "reply", "reply_omitted", "prompt",
     "output", "output_omitted", "source", "changed", "exception", "return_value", "exit_code", "signal", "native_stack", "test",
-    "breakpoints", "stale", "not_run", "notices", "process",
+    "breakpoints", "stale", "not_run", "notices", "process", "reply_kept",
 }  # fmt: skip
