@@ -208,7 +208,7 @@ async def test_64_mb_of_output_leave_every_client_connected(repo: Path, backend:
                 result = await client.client.call_tool(
                     "pdb",
                     {
-                        "command": "tbreak 3\nrun" if client is not clients[0] else "tbreak 3\nc",
+                        "command": "tbreak 3\nrun\nc" if client is not clients[0] else "tbreak 3\nc",
                         "session_id": handle,
                     },
                 )
@@ -216,8 +216,8 @@ async def test_64_mb_of_output_leave_every_client_connected(repo: Path, backend:
                 assert len(result.model_dump_json()) < 30_000
                 assert result.structured_content is not None
                 assert result.structured_content["frame"]["line"] == 3
-                (cut,) = (one for one in result.structured_content["omitted"] if one["field"] == "output")
-                assert cut["count"] > 60 << 20
+                cut = [one for one in result.structured_content["omitted"] if one["field"] == "output"]
+                assert sum(one["count"] for one in cut) > 60 << 20
             for client in clients:
                 assert (await client.call("pdb", command="p 1", session_id=handle))["reply"] == "1\n"
             assert peak_kb(server) - before < 64 << 10
@@ -294,7 +294,6 @@ async def test_a_signal_ends_the_server_in_time_with_nothing_left(
                 took.append(time.monotonic() - start)
             assert place not in (containers() if "docker" in backend else running())
             assert "Traceback" not in "".join(server.said)
-    print(took)
     assert min(took) <= 3
 
 
