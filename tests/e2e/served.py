@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -110,13 +110,13 @@ class Server:
 
 
 @contextmanager
-def serving(*arguments: str, **env: str) -> Iterator[Server]:
+def serving(*arguments: str, program: Sequence[str] = (str(PDBOX),), **env: str) -> Iterator[Server]:
     """A server on a free port. What it prints after its URL is in `said`."""
     transport = [] if "--transport" in arguments else ["--transport", "http"]
     with tempfile.TemporaryDirectory(prefix="pdbox-test-", ignore_cleanup_errors=True) as runtime:
         env = {**os.environ, "XDG_RUNTIME_DIR": runtime, "TMPDIR": runtime, **env}
         process = subprocess.Popen(
-            [str(PDBOX), "serve", "--port", "0", "--json", *transport, *arguments],
+            [*program, "serve", "--port", "0", "--json", *transport, *arguments],
             env=env,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -297,6 +297,36 @@ async def test_a_signal_ends_the_server_in_time_with_nothing_left(
     assert min(took) <= 3
 
 
+# Our server has no changes to tell and serves no such streams; one that does must not be held by them.
+LISTENING = """
+import sys
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+from mcp.types import SubscriptionsListenRequestParams
+from mcp_server import cli, http
+from mcp_server.server import build_server
+
+def listening(*args):
+    server = build_server(*args)
+    handler = ListenHandler(InMemorySubscriptionBus())
+    server._lowlevel_server.add_request_handler("subscriptions/listen", SubscriptionsListenRequestParams, handler)
+    return server
+
+http.build_server = listening
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("number", [SIGTERM, SIGINT], ids=lambda number: number.name)
+async def test_a_client_that_listens_cannot_hold_the_server(repo: Path, number: Signals) -> None:
+    program = [sys.executable, "-c", LISTENING]
+    env = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    with serving("--repo", str(repo), *UNSAFE, program=program, **env) as server, suppress(Exception):
+        async with server.client(FIRST) as client, client.listen(tools_list_changed=True):
+            # Where something hangs it takes a minute, and raises.
+            code = await server.end(number)
+    assert code == 128 + number
+
+
 def running() -> set[str]:
     """Process ids of all that runs, as the process backend names its sandboxes."""
     stats = (file.read_text() for file in Path("/proc").glob("[0-9]*/stat") if file.exists())
