@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
+from mcp import MCPError
 
 from tests.e2e.client import PDBOX, ToolFailed
 from tests.e2e.served import OVER_HTTP, STREAMABLE, UNSAFE, Server, Way, initialize, serving
@@ -127,6 +128,12 @@ async def test_a_session_is_its_principals_own(guarded: Server, way: Way) -> Non
         ):
             assert (await refusal(bob, tool, session_id=handle, **arguments)) == unknown
         assert handle not in str(await bob.call("list_sessions"))
+        refused: set[str] = set()
+        for name in (handle, "x" * len(handle)):
+            with pytest.raises(MCPError) as caught:
+                await bob.client.read_resource(f"pdbox://session/{name}/patch")
+            refused.add(str(caught.value).replace(name, "…"))
+        assert len(refused) == 1
         assert (await alice.call("pdb", command="p 6 * 7", session_id=handle))["reply"] == "42\n"
         async with guarded.connected(way, ALICE_TOO) as elsewhere:
             assert handle in str(await elsewhere.call("list_sessions"))
