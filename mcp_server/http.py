@@ -62,7 +62,8 @@ async def serve(store: SessionStore, settings: Settings, as_json: bool) -> NoRet
 
     async def close() -> None:
         server.should_exit = True
-        await store.aclose()
+        if server.started:  # else the store is not open yet
+            await store.aclose()
         # Streams that clients keep open may last for ever; answers are on their way.
         with anyio.move_on_after(ANSWER_S):
             await finished.wait()

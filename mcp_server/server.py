@@ -219,10 +219,9 @@ def principal() -> str | None:
     token = get_access_token()
     if token is None:
         return None
-    _, issuer, subject = principal_components(token)
+    client, issuer, subject = principal_components(token)
     # A subject is unique only within its issuer, and must not be taken for a client of the same name.
-    who = ("subject", subject) if subject else ("client", token.client_id)
-    return json.dumps([issuer, *who])
+    return json.dumps([issuer, "subject", subject] if subject else [issuer, "client", client])
 
 
 def caller() -> str:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -42,8 +42,9 @@ OVER_HTTP = [Way(transport, mode) for transport in ("http", "sse") for mode in (
 class Server:
     """A running server."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], env: dict[str, str]) -> None:
         self.process = process
+        self.env = env
         self.said: list[str] = []
         """Its stderr so far, by lines."""
         assert process.stderr is not None
@@ -109,19 +110,19 @@ class Server:
 
 
 @contextmanager
-def serving(*arguments: str, **env: str) -> Iterator[Server]:
+def serving(*arguments: str, program: Sequence[str] = (str(PDBOX),), **env: str) -> Iterator[Server]:
     """A server on a free port. What it prints after its URL is in `said`."""
     transport = [] if "--transport" in arguments else ["--transport", "http"]
     with tempfile.TemporaryDirectory(prefix="pdbox-test-", ignore_cleanup_errors=True) as runtime:
-        server = Server(
-            subprocess.Popen(
-                [str(PDBOX), "serve", "--port", "0", "--json", *transport, *arguments],
-                env={**os.environ, "XDG_RUNTIME_DIR": runtime, "TMPDIR": runtime, **env},
-                stdin=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
+        env = {**os.environ, "XDG_RUNTIME_DIR": runtime, "TMPDIR": runtime, **env}
+        process = subprocess.Popen(
+            [*program, "serve", "--port", "0", "--json", *transport, *arguments],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
         )
+        server = Server(process, env)
         try:
             yield server
         finally:

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from mcp import MCPError
 
 from tests.e2e.client import PDBOX, ToolFailed
 from tests.e2e.served import OVER_HTTP, STREAMABLE, UNSAFE, Server, Way, initialize, serving
@@ -126,11 +128,26 @@ async def test_a_session_is_its_principals_own(guarded: Server, way: Way) -> Non
         ):
             assert (await refusal(bob, tool, session_id=handle, **arguments)) == unknown
         assert handle not in str(await bob.call("list_sessions"))
+        refused: set[str] = set()
+        for name in (handle, "x" * len(handle)):
+            with pytest.raises(MCPError) as caught:
+                await bob.client.read_resource(f"pdbox://session/{name}/patch")
+            refused.add(str(caught.value).replace(name, "…"))
+        assert len(refused) == 1
         assert (await alice.call("pdb", command="p 6 * 7", session_id=handle))["reply"] == "42\n"
         async with guarded.connected(way, ALICE_TOO) as elsewhere:
             assert handle in str(await elsewhere.call("list_sessions"))
             await elsewhere.call("close_session", session_id=handle)
         assert (await refusal(alice, "view", path="app.py", session_id=handle)) == unknown
+
+
+async def test_the_operator_sees_the_sessions_of_all_principals(guarded: Server) -> None:
+    async with guarded.connected(OVER_HTTP[0], BOB) as bob:
+        handle = (await bob.call("start_session"))["session_id"]
+        (own,) = (await bob.call("list_sessions"))["sessions"]
+        done = await anyio.run_process([str(PDBOX), "sessions", "list", *UNSAFE], env=guarded.env)
+        assert own["place"] in done.stdout.decode()
+        await bob.call("close_session", session_id=handle)
 
 
 async def test_a_connection_of_another_principal_is_as_good_as_unknown(guarded: Server) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,20 @@ async def test_a_session_goes_on_in_the_same_process_after_kill_9_of_its_server(
 
 
 @pytest.mark.parametrize("way", ["eof", "SIGTERM", "SIGINT"])
-async def test_a_server_that_ends_leaves_no_container(tmp_path: Path, way: str) -> None:
+async def test_a_server_that_ends_leaves_no_container_and_is_gone_within_two_seconds(
+    tmp_path: Path, way: str
+) -> None:
     (tmp_path / "app.py").write_text("while True:\n    pass\n")
-    process = await anyio.open_process([str(PDBOX), "serve", "--repo", str(tmp_path)], stderr=None)
+    took: list[float] = []
+    # On a busy machine one try may be late, but not each. tests/mcp_server/test_lifecycle.py shows that nothing can hold it.
+    while not took or (min(took) > 2 and len(took) < 4):
+        took.append(await _ended(tmp_path, way))
+    assert min(took) <= 2
+
+
+async def _ended(repo: Path, way: str) -> float:
+    """How long a server took to end that has a program running; its container has gone."""
+    process = await anyio.open_process([str(PDBOX), "serve", "--repo", str(repo)], stderr=None)
     assert process.stdin is not None and process.stdout is not None
     await _call(
         process,
@@ -85,14 +97,17 @@ async def test_a_server_that_ends_leaves_no_container(tmp_path: Path, way: str) 
         one["place"] for one in listed["result"]["structuredContent"]["sessions"] if one["session_id"]
     )
     assert place in containers()
-    with anyio.fail_after(5):
+    start = time.monotonic()
+    with anyio.fail_after(60):
         if way == "eof":
             await process.stdin.aclose()
         else:
             process.send_signal(getattr(signal, way))
         await process.wait()
+    took = time.monotonic() - start
     assert place not in containers()
     await process.aclose()
+    return took
 
 
 async def _call(

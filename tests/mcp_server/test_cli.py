@@ -74,8 +74,11 @@ def test_tools_tells_its_size(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     "file", sorted((HOME / "manifests" / "clients").glob("*.json")), ids=lambda path: path.name
 )
-def test_client_snippets_are_json_and_start_the_server(file: Path) -> None:
+def test_client_snippets_are_json_and_start_or_reach_the_server(file: Path) -> None:
     (servers,) = json.loads(file.read_text("utf-8")).values()
+    if "url" in servers["pdbox"]:
+        assert servers["pdbox"]["url"] == f"http://127.0.0.1:{Settings().port}/mcp"
+        return
     assert servers["pdbox"]["command"] == "pdbox"
     assert servers["pdbox"]["args"][:2] == ["serve", "--repo"]
 
@@ -83,4 +86,10 @@ def test_client_snippets_are_json_and_start_the_server(file: Path) -> None:
 def test_backends_are_not_imported_before_they_are_needed() -> None:
     code = "import sys, mcp_server.commands.serve, mcp_server.stdio; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=HOME, capture_output=True, text=True, check=True)
-    assert {"docker", "requests", "sandbox.docker", "sandbox.process"}.isdisjoint(done.stdout.split())
+    assert {
+        "docker",
+        "requests",
+        "sandbox.docker",
+        "sandbox.process",
+        "mcp_server.http",
+    }.isdisjoint(done.stdout.split())
