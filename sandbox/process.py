@@ -310,10 +310,12 @@ class ProcessSandbox(Sandbox):
             group = os.getpgid(pid)
             # Its end is the end of this stream: no need to ask again and again.
             stream = await self.connect()
-            os.kill(pid, signal.SIGTERM)
-            with anyio.move_on_after(1.2):
-                await _drained(stream)
-            await anyio.aclose_forcefully(stream)
+            try:
+                os.kill(pid, signal.SIGTERM)
+                with anyio.move_on_after(1.2):
+                    await _drained(stream)
+            finally:
+                await anyio.aclose_forcefully(stream)
             if self._record.alive():
                 os.killpg(group, signal.SIGKILL)
             return
