@@ -32,6 +32,7 @@ _RESTORED = (
     "Files that .debugreadonly names are protected from the tools; "
     "what programs change in them is put back before each `eval`."
 )
+_EMPTY = "No `repo` was given: the workspace is empty."
 _READ_AT_START = (".debugignore", ".debugreadonly", ".gitignore", "pyproject.toml", "tox.ini", "setup.cfg")
 
 
@@ -339,6 +340,8 @@ async def _prepare(
     own = _own_settings(texts["pyproject.toml"])
     rules = _rules(texts)
     notices = [notice] if notice else []
+    if not request.repo:
+        notices.append(_EMPTY)
     if not guarded and any(map(str.strip, rules.read_only)):
         notices.append(_RESTORED)
     entrypoint = request.entrypoint or _own_text(own, "entrypoint")

@@ -86,32 +86,3 @@ async def test_uv_run_is_followed(tmp_path: Path) -> None:
     async with pdbox("--repo", str(repo), "--backend", "process", "--unsafe-no-isolation") as session:
         stop = await session.call("pdb", command="b mod.py:3\nc", entrypoint=entrypoint, timeout_s=30)
         assert (stop["reason"], stop["frame"]["path"], stop["frame"]["line"]) == ("breakpoint", "mod.py", 3)
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-async def test_worker_processes_run_undisturbed_and_that_is_told(
-    tmp_path: Path, backend: list[str], method: str
-) -> None:
-    app = f"""\
-import multiprocessing, subprocess, sys, mod
-if __name__ == "__main__":
-    with multiprocessing.get_context("{method}").Pool(2) as pool:
-        print(pool.map(mod.half, range(4)))
-    print(subprocess.check_output([sys.executable, "-c", "import mod; print(mod.half(9))"], text=True).strip())
-    print("end")
-"""
-    repo = repository(tmp_path, mod=MOD, app=app)
-    async with pdbox("--repo", str(repo), *backend) as session:
-        stop = await session.call(
-            "pdb", command="b mod.py:3\nb 6\nc", entrypoint="python app.py", timeout_s=30
-        )
-        assert (stop["state"], stop["frame"]["line"], stop["output"]) == ("stopped", 6, "[0, 0, 1, 1]\n4\n")
-        told = [notice for notice in stop["notices"] if "breakpoints are not hit in them" in notice]
-        assert len(told) == 1
-        stop = await session.call("pdb", command="c")
-        assert (stop["state"], stop["exit_code"], stop["output"], stop["notices"]) == (
-            "exited",
-            0,
-            "end\n",
-            [],
-        )
