@@ -12,6 +12,7 @@ import pytest
 from sandbox.guest.supervisor import changes, commands, files, search, tests_run
 from sandbox.guest.supervisor.breakpoints import Breakpoints
 from sandbox.guest.supervisor.children import Children
+from sandbox.guest.supervisor.kept import KeptTexts
 from sandbox.guest.supervisor.workspace import workspace_of
 
 OPS = {**files.OPS, **search.OPS, **changes.OPS, **commands.OPS, **tests_run.OPS}
@@ -25,6 +26,7 @@ class State:
         self.home = str(home)
         self.children = Children()
         self.breakpoints = Breakpoints(self.workdir)
+        self.kept = KeptTexts()
 
 
 class Call:
