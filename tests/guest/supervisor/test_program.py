@@ -73,7 +73,7 @@ def test_twenty_megabytes_of_output_are_bounded(guest: Guest) -> None:
     assert len(stop["output"]) == 256 << 10
     assert len(stop["output"]) + stop["output_omitted"] == 20_000_000
     kept = guest.client.request("output.read", since=19_999_920, max=100)
-    assert kept == {"text": f"{249_999:079d}\n", "next": 20_000_000, "omitted": 0}
+    assert kept == {"text": f"{249_999:079d}\n", "next": 20_000_000, "omitted": 0, "total": 20_000_000}
 
 
 HANGS = """\
