@@ -179,7 +179,7 @@ async def test_the_session_of_a_client_that_was_killed_can_be_interrupted(repo: 
         assert "Traceback" not in "".join(server.said)
 
 
-async def test_a_call_nobody_waits_for_ends_at_its_deadline(repo: Path) -> None:
+async def test_a_call_nobody_waits_for_is_interrupted_from_another_connection(repo: Path) -> None:
     with over_http(repo, UNSAFE) as server:
         async with server.connected(FIRST) as witness, server.http(**STREAMABLE) as http:
             handle = await begun(witness)
