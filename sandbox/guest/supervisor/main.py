@@ -81,11 +81,17 @@ def _take_stdio() -> FramePipe:
 
 
 def _end_on_signals(server: Server) -> None:
-    def stop(number, frame) -> None:
-        # Not from the handler itself: the main thread may hold the lock that `stop` needs.
-        threading.Thread(target=server.stop, args=(signal.Signals(number).name,), daemon=True).start()
+    # The system may give a signal to any thread, and the main one, which Python runs handlers in, would sleep on: so what C code
+    # writes at once is read by a thread of its own. Handlers that do nothing, not SIG_IGN: that the programs we start would inherit.
+    read_fd, write_fd = os.pipe()
+    os.set_blocking(write_fd, False)
+    signal.set_wakeup_fd(write_fd, warn_on_full_buffer=False)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: None)
+    threading.Thread(target=_watch, args=(read_fd, server), name="signals", daemon=True).start()
 
-    signal.signal(signal.SIGTERM, stop)
-    # Ignored by a handler, not by SIG_IGN: that one the programs that we start would inherit.
-    signal.signal(signal.SIGINT, lambda number, frame: None)
-    signal.signal(signal.SIGHUP, lambda number, frame: None)
+
+def _watch(read_fd: int, server: Server) -> None:
+    while True:
+        if signal.SIGTERM in os.read(read_fd, 64):
+            server.stop("SIGTERM")

@@ -311,7 +311,8 @@ def test_a_wait_beside_a_cancelled_command_does_not_take_its_stop(guest: Guest) 
         number = running(guest)
         waiting = guest.client.start("debug.wait", timeout_s=5, interrupt=False)
         guest.client.cancel(number)
-        assert guest.client.result(number)["state"] == "stopped"
+        stop = guest.client.result(number)
+        assert stop["state"] == "stopped", stop
         assert guest.client.result(waiting)["state"] == "stopped"
         assert guest.client.wait(interrupt=True)["state"] == "stopped"
         assert guest.client.pdb("p 'mine'")["reply"] == "'mine'\n"
