@@ -25,7 +25,7 @@ from mcp_server.commands.serve import stdio_store
 from mcp_server.errors import readable
 from mcp_server.redaction import Redactor
 from mcp_server.resources import contents, mime_type_of
-from mcp_server.server import owner_of
+from mcp_server.server import build_server, owner_of
 from mcp_server.settings import Settings
 from mcp_server.trajectory import MAX_BYTES, Ongoing, Trajectories
 from tests.e2e.client import pdbox
@@ -480,3 +480,21 @@ async def test_resources_and_completions_of_another_principal_are_not_there(
             for argument in ("path", "session_id"):
                 found = await other.complete(source, {"name": argument, "value": ""}, {"session_id": own})
                 assert found.completion.values == []
+
+
+async def test_secrets_are_masked_in_output_and_trajectory(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("import os\nprint(os.environ['DB_PASSWORD'])\n")
+    settings = Settings(
+        repo=tmp_path, backend="process", unsafe_no_isolation=True, env=["DB_PASSWORD=hunter2Zq9vXk"]
+    )
+    async with stdio_store(settings) as store, Client(build_server(store)) as client:
+        await client.call_tool("pdb", {"command": "n\nn", "entrypoint": "python app.py"})
+        await client.call_tool("bash", {"command": "echo $DB_PASSWORD"})
+        read: dict[str, str] = {}
+        for resource in (await client.list_resources()).resources:
+            contents = (await client.read_resource(resource.uri)).contents
+            read[str(resource.uri).rpartition("/")[2]] = "".join(
+                item.text for item in contents if isinstance(item, TextResourceContents)
+            )
+        assert "redacted" in read["output"] and "redacted" in read["trajectory"]
+        assert not any("hunter2" in text for text in read.values())
