@@ -60,10 +60,10 @@ def _foreign_package() -> str | None:
 
 
 def _run(command: str, words: Sequence[str]) -> int:
-    from mcp_server.errors import one_line
-    from sandbox.errors import InvalidArgument, PdboxError
-
     with _uncollected():
+        from mcp_server.errors import one_line
+        from sandbox.errors import InvalidArgument, PdboxError
+
         args = _arguments(command, words)
     # Only this module reads the environment; the others get what they need of it.
     args.environ = dict(os.environ)
