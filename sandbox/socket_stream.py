@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import anyio
 from anyio.abc import ByteStream
@@ -29,7 +29,7 @@ class Immediate(ABC):
 class SocketStream(ByteStream, Immediate):
     """A connection; at most one task receives and one sends at a time."""
 
-    def __init__(self, protocol: _Protocol) -> None:
+    def __init__(self, protocol: StreamProtocol) -> None:
         self._protocol = protocol
         self._closed = False
 
@@ -40,7 +40,7 @@ class SocketStream(ByteStream, Immediate):
         Raises:
             OSError: nobody listens there.
         """
-        _, protocol = await asyncio.get_running_loop().create_unix_connection(_Protocol, path)
+        _, protocol = await asyncio.get_running_loop().create_unix_connection(StreamProtocol, path)
         return cls(protocol)
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
@@ -88,8 +88,8 @@ class SocketStream(ByteStream, Immediate):
         return {}
 
 
-class _Protocol(asyncio.Protocol):
-    """What the event loop tells of the connection."""
+class StreamProtocol(asyncio.Protocol):
+    """What the event loop tells of a connection, or of one end of a pipe; at most one task waits for news and one for room."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()
@@ -103,8 +103,8 @@ class _Protocol(asyncio.Protocol):
         self._writer: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # A pipe's can do only half of it: that half is all that is asked of it.
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         self.buffer += data
@@ -136,9 +136,8 @@ class _Protocol(asyncio.Protocol):
         """The first bytes that have come."""
         data = bytes(self.buffer[:most])
         del self.buffer[:most]
-        if self._paused and len(self.buffer) < HIGH // 2 and not self.lost:
-            self._paused = False
-            self._open().resume_reading()
+        if len(self.buffer) < HIGH // 2:
+            self._go_on()
         return data
 
     def write(self, data: bytes) -> None:
@@ -156,7 +155,8 @@ class _Protocol(asyncio.Protocol):
         self._wake()
 
     async def news(self) -> None:
-        """Wait for data, or the end."""
+        """Wait for more data, or the end."""
+        self._go_on()
         self._reader = asyncio.get_running_loop().create_future()
         await self._reader
 
@@ -164,6 +164,11 @@ class _Protocol(asyncio.Protocol):
         """Wait until more can be written, or the end."""
         self._writer = asyncio.get_running_loop().create_future()
         await self._writer
+
+    def _go_on(self) -> None:
+        if self._paused and not self.lost:
+            self._paused = False
+            self._open().resume_reading()
 
     def _open(self) -> asyncio.Transport:
         assert self._transport is not None
