@@ -7,6 +7,7 @@ import logging
 import math
 import os
 import re
+import socket
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -26,6 +27,8 @@ from sandbox.engine import Container, Engine, Image
 from sandbox.errors import BackendUnavailable, PdboxError, SandboxError, SandboxLost
 from sandbox.hijack import GuestStream, open_stream
 from sandbox.peeked import PeekedStream
+from sandbox.shortcut import connected
+from sandbox.socket_stream import SocketStream
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -329,7 +332,7 @@ class DockerSandbox(Sandbox):
         return f"Docker container: {'with network' if self._network else 'no network'}, {self._confinement}."
 
     async def connect(self) -> ByteStream:
-        """The attached stream the first time, then one `docker exec` each.
+        """The attached stream the first time, then a shortcut, else one `docker exec` each.
 
         Raises:
             SandboxLost: the container has gone.
@@ -337,7 +340,20 @@ class DockerSandbox(Sandbox):
         if self._first is not None:
             stream, self._first = self._first, None
             return stream
-        return await self._exec(self._boot.relay_arguments())
+        return await self.shortcut() or await self._exec(self._boot.relay_arguments())
+
+    async def shortcut(self) -> ByteStream | None:
+        """Connect to the guest's socket itself, if this process may."""
+        try:
+            engine = await self._owner.engine()
+            connection = await self._owner.call(self._shortcut, engine)
+        except PdboxError as exc:
+            log.debug("no shortcut into container %s: %s", self.place, exc)
+            return None
+        return await SocketStream.over(connection) if connection is not None else None
+
+    def _shortcut(self, engine: Engine) -> socket.socket | None:
+        return connected(self._container, engine.pid(self._container), self._boot.socket)
 
     async def lay(self, pieces: Iterator[bytes]) -> bool:
         """Extract as root, whose files and sticky folders nobody else can change; root has no capabilities either.

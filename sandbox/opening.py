@@ -166,6 +166,7 @@ async def open_session(
         with anyio.CancelScope(shield=True):
             await session.aclose()
         raise
+    tasks.start_soon(session.shorten, name="shortcut")
     return session
 
 

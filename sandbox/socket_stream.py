@@ -7,6 +7,7 @@ round trip to the guest costs the server.
 from __future__ import annotations
 
 import asyncio
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -41,6 +42,12 @@ class SocketStream(ByteStream, Immediate):
             OSError: nobody listens there.
         """
         _, protocol = await asyncio.get_running_loop().create_unix_connection(StreamProtocol, path)
+        return cls(protocol)
+
+    @classmethod
+    async def over(cls, connection: socket.socket) -> SocketStream:
+        """The stream of a connection that there is already."""
+        _, protocol = await asyncio.get_running_loop().create_unix_connection(StreamProtocol, sock=connection)
         return cls(protocol)
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
