@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -229,6 +230,7 @@ def caller() -> str:
     return owner_of(principal())
 
 
+@lru_cache(maxsize=1024)
 def owner_of(principal: str | None = None) -> str:
     """Whose sessions a call may reach: a hash of the user that this server runs as, and of the principal."""
     user = str(os.getuid()) if hasattr(os, "getuid") else getpass.getuser()

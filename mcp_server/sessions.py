@@ -223,6 +223,9 @@ class SessionStore:
     async def _only(self, owner: str, report: Report) -> Session:
         if not self._default_session:
             raise InvalidArgument("Which session? session_id is missing.", "`start_session` gives one.")
+        own = self.held(owner)
+        if len(own) == 1:
+            return own[0]
         async with self._locks.held(f"only {owner}"):
             own = self.held(owner)
             if len(own) > 1:

@@ -62,7 +62,10 @@ class Trajectories:
         if call.session is None:
             return
         arguments = {name: value for name, value in call.arguments.items() if name != SESSION_ID}
-        self._records.setdefault(call.session, _Record()).add(
+        record = self._records.get(call.session)
+        if record is None:
+            record = self._records[call.session] = _Record()
+        record.add(
             {
                 "at": datetime.fromtimestamp(call.at, UTC).isoformat(timespec="milliseconds"),
                 "elapsed_ms": round(1000 * (time.perf_counter() - call.began), 1),

@@ -147,7 +147,7 @@ class Clock:
         self._ends = ends
         self._users = 0
         self._used = time.monotonic()
-        self._quiet = anyio.Event()
+        self._quiet: anyio.Event | None = None
         self.over = False
         """Its time is over, and was found to be."""
 
@@ -164,13 +164,14 @@ class Clock:
         finally:
             self._users -= 1
             self._used = time.monotonic()
-            if not self._users:
+            if not self._users and self._quiet is not None:
                 self._quiet.set()
-                self._quiet = anyio.Event()
+                self._quiet = None
 
     async def quiet(self) -> None:
         """Wait until it is in no use."""
         if self._users:
+            self._quiet = self._quiet or anyio.Event()
             await self._quiet.wait()
 
     @property

@@ -58,8 +58,11 @@ class Answer(BaseModel):
 
     def reachable(self, **hints: str | None) -> Self:
         """The same, with how to get the rest of fields in this very answer, if they are cut; None keeps what `Grows` says."""
+        given = {name: text for name, text in hints.items() if text}
+        if not given:
+            return self
         answer = self.model_copy()
-        answer._hints = {**self._hints, **{name: text for name, text in hints.items() if text}}
+        answer._hints = {**self._hints, **given}
         return answer
 
     def hint(self, field: str, grows: Grows) -> str:
@@ -68,7 +71,8 @@ class Answer(BaseModel):
 
     def without(self, *omitted: Omitted) -> Self:
         """The same, with a record of what its source left out already; counts of 0 don't count."""
-        return self.model_copy(update={"omitted": [*self.omitted, *(one for one in omitted if one.count)]})
+        counted = [one for one in omitted if one.count]
+        return self.model_copy(update={"omitted": [*self.omitted, *counted]}) if counted else self
 
     def settled(self) -> Self:
         """The same after a cut, with what was derived from the cut fields brought in line."""
@@ -95,8 +99,13 @@ def fit(
 
     With a `data_limit`, data and text are cut apart: each says what is not in it.
     """
-    if _has_surrogates(answer):
-        answer = cast(A, _encodable(answer))
+    try:
+        return _fitted(answer, render, limit, data_limit)
+    except PydanticSerializationError:  # lone surrogates, mostly
+        return _fitted(cast(A, _encodable(answer)), render, limit, data_limit)
+
+
+def _fitted(answer: A, render: Callable[[A], str], limit: int, data_limit: int | None) -> tuple[A, str]:
     if data_limit is None:
         return _within(answer, render, limit, lambda candidate, text: max(len(text), _size(candidate)))
     data, _ = _within(answer, render, data_limit, lambda candidate, _: _size(candidate))
@@ -128,7 +137,7 @@ def data_of(answer: Answer) -> dict[str, Any]:
 
 
 def _size(answer: Answer) -> int:
-    return len(json.dumps(data_of(answer), ensure_ascii=False, separators=(",", ":")))
+    return len(answer.model_dump_json(exclude_defaults=True))
 
 
 def _cut(answer: A, cap: int) -> A:
@@ -212,14 +221,6 @@ def _last_resort(
         if measure(clipped, text) <= limit:
             return clipped, text
     return clipped, text[:limit]
-
-
-def _has_surrogates(answer: Answer) -> bool:
-    try:
-        answer.model_dump_json()
-    except PydanticSerializationError:
-        return True
-    return False
 
 
 def _encodable(value: Any) -> Any:

@@ -66,23 +66,26 @@ class StopAnswer(Answer):
     not_run: Annotated[list[str], Grows("head")] = Field(default_factory=list[str])
 
 
+_FIELDS = [name for name in StopAnswer.model_fields if name not in BASE_FIELDS]
+
+
 def answer(stop: Stop, session: Session | None = None) -> StopAnswer:
     """`stop` of the sandbox as an answer, with what it left out on record; `session` is where the rest of it can be read."""
-    fields = {name: getattr(stop, name) for name in StopAnswer.model_fields if name not in BASE_FIELDS}
     # As they are: the models of `Stop` have been checked where they came in.
-    whole = StopAnswer.model_construct(**fields).without(
-        Omitted(field="reply", count=stop.reply_omitted, unit="characters", hint=_REST),
-        Omitted(
-            field="output",
-            count=stop.output_omitted,
-            unit="bytes",
-            hint="" if session else "They were not kept.",
-        ),
-    )
+    whole = StopAnswer.model_construct(**{name: getattr(stop, name) for name in _FIELDS})
+    if stop.reply_omitted or stop.output_omitted:
+        not_kept = "" if session else "They were not kept."
+        whole = whole.without(
+            Omitted(field="reply", count=stop.reply_omitted, unit="characters", hint=_REST),
+            Omitted(field="output", count=stop.output_omitted, unit="bytes", hint=not_kept),
+        )
     if session is None:
         return whole
     reply = documents.kept_hint(session, stop.reply_kept)
-    return whole.reachable(reply=f"{_REST} {reply}" if reply else None, output=documents.output_hint(session))
+    return whole.reachable(
+        reply=f"{_REST} {reply}" if reply else None,
+        output=documents.output_hint(session) if stop.output else None,
+    )
 
 
 def render(stop: StopAnswer) -> str:
