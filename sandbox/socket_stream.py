@@ -46,8 +46,13 @@ class SocketStream(ByteStream, Immediate):
 
     @classmethod
     async def over(cls, connection: socket.socket) -> SocketStream:
-        """The stream of a connection that there is already."""
-        _, protocol = await asyncio.get_running_loop().create_unix_connection(StreamProtocol, sock=connection)
+        """The stream of a connection that there is already; it is closed if there can't be one."""
+        loop = asyncio.get_running_loop()
+        try:
+            _, protocol = await loop.create_unix_connection(StreamProtocol, sock=connection)
+        except BaseException:
+            connection.close()
+            raise
         return cls(protocol)
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
