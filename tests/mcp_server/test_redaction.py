@@ -13,7 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.types import CallToolResult, TextContent
 
-from mcp_server.redaction import MARK, Redactor, looks_secret, strength
+from mcp_server.redaction import Redactor
+from mcp_server.secret.mask import MARK
+from mcp_server.secret.names import strength
+from mcp_server.secret.values import looks_secret
 from sandbox.debugger import Change, Source
 from sandbox.errors import InvalidArgument
 from tests.mcp_server.conftest import Connect
