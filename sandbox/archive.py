@@ -13,11 +13,13 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING
 
 from sandbox.errors import InvalidArgument, NotFound, PathRefused
 from sandbox.rules import MAX_DEPTH, Pairs, lenient, takes
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 PIECE = 1 << 20
 MAX_IGNORE = 64 << 10

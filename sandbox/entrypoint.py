@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import configparser
 import shlex
-import tomllib
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -28,21 +27,23 @@ def default_entrypoint(files: Iterable[str], pyproject: str, tox: str, setup_cfg
 
 def tools_of(pyproject: str) -> dict[str, Any]:
     """The `[tool]` table of a `pyproject.toml`; empty when it is absent or broken."""
-    try:
-        tables = tomllib.loads(pyproject).get("tool", {})
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return {}
-    return cast(dict[str, Any], tables) if isinstance(tables, dict) else {}
+    return _table(pyproject, "tool")
 
 
 def requires_python(pyproject: str) -> str | None:
     """`requires-python` of a `pyproject.toml`, if it says so."""
-    try:
-        project = tomllib.loads(pyproject).get("project", {})
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return None
-    value = cast(dict[str, Any], project).get("requires-python") if isinstance(project, dict) else None
+    value = _table(pyproject, "project").get("requires-python")
     return value if isinstance(value, str) else None
+
+
+def _table(pyproject: str, name: str) -> dict[str, Any]:
+    import tomllib  # with the first session rather than at the server's start
+
+    try:
+        table = tomllib.loads(pyproject).get(name)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
+    return cast(dict[str, Any], table) if isinstance(table, dict) else {}
 
 
 def with_tests(entrypoint: str, tests: Sequence[str], files: Iterable[str]) -> str:

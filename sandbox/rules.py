@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import cast
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING, cast
 
 from sandbox.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 JUNK = (
     ".git/",
@@ -30,7 +31,7 @@ MAX_DEPTH = 100
 
 def lenient(lines: Iterable[str]) -> GitIgnoreSpec:
     """The patterns among `lines` of a `.gitignore`; those that are none, or too costly, are passed over as git does."""
-    return GitIgnoreSpec.from_lines(line for line in lines if _problem(line) is None)
+    return _specification(line for line in lines if _problem(line) is None)
 
 
 def compile_rules(lines: Iterable[str], source: str) -> Pairs:
@@ -45,7 +46,14 @@ def compile_rules(lines: Iterable[str], source: str) -> Pairs:
     for line in lines:
         if problem := _problem(line):
             raise InvalidArgument(f"{source} has a line that can't be used: {line[:100]!r} {problem}.")
-    return _pairs(GitIgnoreSpec.from_lines(lines))
+    return _pairs(_specification(lines))
+
+
+def _specification(lines: Iterable[str]) -> GitIgnoreSpec:
+    # Imported with the first session: the server's start has no use for the 10 ms that it takes.
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines(lines)
 
 
 def _problem(line: str) -> str | None:
@@ -53,7 +61,7 @@ def _problem(line: str) -> str | None:
     if len(line) > 1000 or line.count("**") > 3 or any(part.count("*") > 3 for part in line.split("/")):
         return "has too many wildcards"
     try:
-        GitIgnoreSpec.from_lines([line])
+        _specification([line])
     except ValueError:
         return "is no gitignore pattern"
     return None

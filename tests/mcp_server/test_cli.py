@@ -83,7 +83,7 @@ def test_client_snippets_are_json_and_start_or_reach_the_server(file: Path) -> N
     assert servers["pdbox"]["args"][:2] == ["serve", "--repo"]
 
 
-def test_backends_are_not_imported_before_they_are_needed() -> None:
+def test_backends_and_parsers_are_not_imported_before_they_are_needed() -> None:
     code = "import sys, mcp_server.commands.serve, mcp_server.stdio; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=HOME, capture_output=True, text=True, check=True)
     assert {
@@ -92,4 +92,6 @@ def test_backends_are_not_imported_before_they_are_needed() -> None:
         "sandbox.docker",
         "sandbox.process",
         "mcp_server.http",
+        "pathspec",
+        "tomllib",
     }.isdisjoint(done.stdout.split())
