@@ -6,22 +6,23 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import tomllib
-import urllib.error
-import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
+
+from tests.interop.program import finished
 
 PINS: Mapping[str, Any] = tomllib.loads(
     Path(__file__).with_name("environments.toml").read_text(encoding="utf-8")
 )
-REGISTRIES = {"python": "https://pypi.org/simple/uv/", "npm": "https://registry.npmjs.org/npm"}
 NODE = "node"
 # Certificates of the system, as pip and Python have them, not those that uv and Node bring along.
 SYSTEM_CERTIFICATES = {"UV_SYSTEM_CERTS": "1", "NODE_OPTIONS": "--use-system-ca"}
@@ -76,18 +77,25 @@ class Environments:
     def _install_python(self, name: str, folder: Path) -> None:
         uv = str(Path(sys.executable).with_name("uv"))
         # Relocatable, since the finished one is moved to its name.
-        _run("python", [uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(folder)])
+        _install([uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(folder)])
         target = ["--python", str(folder / "bin" / "python"), "--exclude-newer", PINS["until"]]
-        _run("python", [uv, "pip", "install", "--quiet", *target, *PINS["python"][name]])
+        wanted = PINS["python"][name]
+        _install(
+            [uv, "pip", "install", "--quiet", *target, *wanted], no_word=partial(_no_word_to_uv, uv, wanted)
+        )
 
     def _install_npm(self, name: str, folder: Path) -> None:
+        wanted = PINS["npm"][name]
         (folder / "package.json").write_text(
-            json.dumps({"private": True, "dependencies": PINS["npm"][name]}), encoding="utf-8"
+            json.dumps({"private": True, "dependencies": wanted}), encoding="utf-8"
         )
-        npm = self.node().parents[1] / "lib/node_modules/npm/bin/npm-cli.js"
+        npm = [str(self.node()), str(self.node().parents[1] / "lib/node_modules/npm/bin/npm-cli.js")]
         quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error"]
-        command = [str(self.node()), str(npm), "install", *quiet, "--before", PINS["until"]]
-        _run("npm", command, cwd=folder)
+        _install(
+            [*npm, "install", *quiet, "--before", PINS["until"]],
+            cwd=folder,
+            no_word=partial(_no_word_to_npm, npm, wanted),
+        )
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
@@ -111,30 +119,33 @@ def _move(draft: Path, folder: Path) -> None:
             raise
 
 
-def _run(kind: str, command: list[str], cwd: Path | None = None) -> None:
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env={**os.environ, **SYSTEM_CERTIFICATES},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=_PATIENCE_S,
-        check=False,
-    )
+def _install(command: Sequence[str], cwd: Path | None = None, no_word: Callable[[], str] = str) -> None:
+    """Run an installer. `no_word`: why it got no answer from its registry, if it got none."""
+    done = _run(command, cwd)
     if done.returncode == 0:
         return
-    if not _reachable(REGISTRIES[kind]):
-        raise NoRegistry(f"{REGISTRIES[kind]} can't be reached.")
-    raise RuntimeError(f"{' '.join(command)} failed ({done.returncode}):\n{done.stdout[-4000:]}")
+    if why := no_word():
+        raise NoRegistry(f"No package registry: {why}")
+    raise RuntimeError(
+        f"{' '.join(command)} failed ({done.returncode}):\n{(done.stdout + done.stderr)[-4000:]}"
+    )
 
 
-def _reachable(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=20):
-            return True
-    except urllib.error.HTTPError:
-        return True
-    except OSError:
-        return False
+def _no_word_to_uv(uv: str, packages: Sequence[str]) -> str:
+    asking = ["--dry-run", "--reinstall", "--no-deps", "--refresh", "--python", sys.executable]
+    done = _run([uv, "pip", "install", "--quiet", *asking, *packages])
+    # 1 is an answer, too: there is no such version.
+    return done.stderr[-1000:] if done.returncode == 2 else ""
+
+
+def _no_word_to_npm(npm: Sequence[str], packages: Mapping[str, str]) -> str:
+    for name, version in packages.items():
+        done = _run([*npm, "view", "--json", "--prefer-online", f"{name}@{version}", "version"])
+        # With a status of HTTP it is an answer, too.
+        if done.returncode and not re.search(r'"code": "E\d{3}"', done.stdout):
+            return done.stdout[-1000:]
+    return ""
+
+
+def _run(command: Sequence[str], cwd: Path | None = None) -> CompletedProcess[str]:
+    return finished(command, _PATIENCE_S, cwd, {**os.environ, **SYSTEM_CERTIFICATES})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from tests.interop.conftest import COMMAND, Served
 from tests.interop.environments import Environments
+from tests.interop.program import finished
 from tests.interop.task import STEPS, disagreements
 from tools._catalog import catalog
 
@@ -60,15 +60,8 @@ def run(environments: Environments, tmp_path: Path) -> Run:
     def started(client: Client, server: dict[str, Any]) -> dict[str, Any]:
         calls = [(step.tool, step.arguments) for step in STEPS]
         plan = {"command": ["false"], "env": {}, "url": "", "era": client.era, "calls": calls, **server}
-        done = subprocess.run(
-            [*_program(client, environments, tmp_path), json.dumps(plan)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        program = _program(client, environments, tmp_path)
+        done = finished([*program, json.dumps(plan)], PATIENCE_S, cwd=tmp_path)
         assert done.returncode == 0, done.stderr[-4000:]
         return json.loads(done.stdout)
 

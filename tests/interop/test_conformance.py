@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Generator, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from mcp.types import ServerCapabilities
 
 from tests.interop.conftest import Served, serving
 from tests.interop.environments import Environments
+from tests.interop.program import finished
 
 pytestmark = pytest.mark.docker
 OLD, NEW = "2025-11-25", "2026-07-28"
@@ -124,17 +124,10 @@ def _not_offered(capabilities: ServerCapabilities) -> set[str]:
 def _suite(environments: Environments, url: str, revision: str, folder: Path) -> tuple[int, Failures]:
     """Run what there is for a revision; the suite's exit code, and what failed."""
     program = environments["conformance"] / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
-    done = subprocess.run(
-        [environments.node(), program, "server", "--url", url, "--requirements", revision, "-o", folder],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    asked = ["server", "--url", url, "--requirements", revision, "-o", folder]
+    done = finished([environments.node(), program, *asked], PATIENCE_S)
     failures = {_scenario(found): _failed(found) for found in folder.glob("*/checks.json")}
-    assert failures, done.stdout[-4000:]
+    assert failures, (done.stdout + done.stderr)[-4000:]
     return done.returncode, failures
 
 

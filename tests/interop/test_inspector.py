@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.interop.conftest import COMMAND, Served
 from tests.interop.environments import Environments
+from tests.interop.program import finished
 from tests.interop.task import SAMPLE
 from tools._catalog import catalog
 
@@ -39,14 +39,7 @@ def inspect(environments: Environments, request: pytest.FixtureRequest, transpor
 
     def run(method: str, *options: str) -> Any:
         said = ["--format", "json", "--quiet", "--protocol-era", era, "--method", method, *options]
-        done = subprocess.run(
-            [str(environments.node()), str(program), "--cli", *server, *said],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        done = finished([environments.node(), program, "--cli", *server, *said], PATIENCE_S)
         assert done.returncode == 0, f"{done.returncode}: {done.stdout}\n{done.stderr[-4000:]}"
         return json.loads(done.stdout)["result"]
 

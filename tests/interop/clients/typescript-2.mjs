@@ -1,18 +1,8 @@
 // The TypeScript SDK 2.x.
-import { Client, SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { makeCalls, readPlan, report } from "./steps.mjs";
-
-function transport({ transport, command: [command, ...args], env, url }) {
-  if (transport === "stdio") return new StdioClientTransport({ command, args, env });
-  return transport === "http"
-    ? new StreamableHTTPClientTransport(new URL(url))
-    : new SSEClientTransport(new URL(url));
-}
+import { Client, SSEClientTransport as Sse, StreamableHTTPClientTransport as Http } from "@modelcontextprotocol/client";
+import { StdioClientTransport as Stdio } from "@modelcontextprotocol/client/stdio";
+import { readPlan, run } from "./steps.mjs";
 
 const plan = readPlan();
 const client = new Client({ name: "interop", version: "1" }, { versionNegotiation: { mode: plan.era } });
-await client.connect(transport(plan));
-const { tools } = await client.listTools();
-report(tools.map((tool) => tool.name), await makeCalls(plan, client), client.getNegotiatedProtocolVersion());
-await client.close();
+await run(plan, client, { Stdio, Http, Sse });
