@@ -74,6 +74,11 @@ class Values:
             'with command="b file.py:12\\nc" before that, at a line.'
         )
 
+    @property
+    def debugging(self) -> Sequence[str]:
+        """From the failure to the values that explain it."""
+        return self.run, self.stop, _LOOK
+
 
 @dataclass(frozen=True)
 class Prompt:
@@ -90,9 +95,7 @@ class Prompt:
 def _debug(values: Values) -> Sequence[str]:
     return (
         f"Find the cause of a bug with the debugger, and fix it. {values.problem}",
-        values.run,
-        values.stop,
-        _LOOK,
+        *values.debugging,
         f'{_FIX} Breakpoints stay: `pdb` with command="c" runs the new code.',
         "`eval` runs all tests. If one fails, go back to step 2.",
         _REPORT,
@@ -125,9 +128,7 @@ def _debug_5(values: Values) -> Sequence[str]:
 def _explain_failure(values: Values) -> Sequence[str]:
     return (
         f"Explain why a test fails. Change nothing. {values.problem}",
-        values.run,
-        values.stop,
-        _LOOK,
+        *values.debugging,
         _EXPLANATION,
     )
 
