@@ -29,7 +29,7 @@ LATE_S = 0.5
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 TOKEN = re.compile(r"token-\d+-")
 
-LOOP = """\
+FUNCTIONS = """\
 import os, sys, threading, time
 
 def add(a, b):
@@ -40,6 +40,10 @@ def hang():
     while True:
         pass
 
+"""
+LOOP = (
+    FUNCTIONS
+    + """\
 count = 0
 while True:
     count = add(count, 1)
@@ -47,22 +51,15 @@ while True:
         print('count', count)
     time.sleep(0.001)
 """
+)
 ENDS = LOOP.replace("while True:\n    count", "for number in range(30):\n    count")
 READS = LOOP.replace("    time.sleep(0.001)\n", "    input('more? ')\n")
 CRASHES = ENDS + "if count:\n    os.abort()\n"
 RAISES = ENDS + "raise ValueError(count)\n"
 BUSY = LOOP.replace("    time.sleep(0.001)\n", "    sum(range(10**7))\n")
-THREADS = """\
-import os, time, threading
-
-def add(a, b):
-    total = a + b
-    return total
-
-def hang():
-    while True:
-        pass
-
+THREADS = (
+    FUNCTIONS
+    + """\
 def work():
     count = 0
     while True:
@@ -73,6 +70,7 @@ for number in range(3):
     threading.Thread(target=work, daemon=True).start()
 work()
 """
+)
 
 COMMANDS = (
     ["n", "s", "c", "c", "r", "unt", "w", "ll", "u", "d", "a", "b"] * 6
