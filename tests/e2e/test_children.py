@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import anyio
 import pytest
 
 from tests.e2e.client import Session, pdbox
+from tests.repository import repository
 
 pytestmark = [pytest.mark.docker, pytest.mark.anyio]
 
@@ -63,14 +62,6 @@ def docker(request: pytest.FixtureRequest) -> list[str]:
     return ["--backend", "docker", "--python", request.param]
 
 
-def repository(tmp_path: Path, files: dict[str, str]) -> Path:
-    repo = tmp_path / "repo"
-    repo.mkdir()
-    for name, text in files.items():
-        (repo / name).write_text(text, encoding="utf-8")
-    return repo
-
-
 async def ended(session: Session, stop: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """The end of the program, and what it has printed from `stop` on."""
     output = stop["output"]
@@ -85,7 +76,7 @@ async def ended(session: Session, stop: dict[str, Any]) -> tuple[dict[str, Any],
 
 
 async def test_breakpoints_stop_in_children_of_every_kind(tmp_path: Path, docker: list[str]) -> None:
-    repo = repository(tmp_path, {"app.py": APP})
+    repo = repository(tmp_path / "repo", {"app.py": APP})
     async with pdbox("--repo", str(repo), *docker) as session:
         await session.call("pdb", command="b app.py:4\nq", entrypoint="python app.py none")
         for how, printed in WAYS.items():
@@ -101,19 +92,10 @@ async def test_breakpoints_stop_in_children_of_every_kind(tmp_path: Path, docker
             assert (stop["exit_code"], output) == (0, printed), how
 
 
-@pytest.fixture(scope="session")
-def xdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with pytest-xdist, for PYTHONPATH: sandboxes have no network."""
-    folder = tmp_path_factory.mktemp("xdist")
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder)]
-    subprocess.run([*command, "pytest-xdist==3.6.1", "execnet==2.1.1"], check=True, capture_output=True)
-    return folder
-
-
 async def test_breakpoints_and_failing_tests_stop_in_workers_of_xdist(
     tmp_path: Path, docker: list[str], xdist: Path
 ) -> None:
-    repo = repository(tmp_path, {"shop.py": SHOP, "test_shop.py": TESTS})
+    repo = repository(tmp_path / "repo", {"shop.py": SHOP, "test_shop.py": TESTS})
     shutil.copytree(xdist, repo / "deps")
     entrypoint = "PYTHONPATH=deps python -m pytest -q -p no:cacheprovider -n 2 test_shop.py"
     async with pdbox("--repo", str(repo), *docker) as session:
@@ -142,7 +124,7 @@ async def test_processes_are_listed_turned_to_and_ended_together(tmp_path: Path,
         "import os, time\n\ndef child(n):\n    mine = n\n    time.sleep(600)\n\n"
         "for n in range(2):\n    if not os.fork():\n        child(n)\n        os._exit(0)\nos.wait()\n"
     )
-    repo = repository(tmp_path, {"app.py": text})
+    repo = repository(tmp_path / "repo", {"app.py": text})
     async with pdbox("--repo", str(repo), *docker) as session:
         await session.call("pdb", command="b app.py:4\nc", entrypoint="python app.py")
         with anyio.fail_after(30):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.client import Session, ToolFailed, pdbox
+from tests.repository import repository
 
 pytestmark = [pytest.mark.anyio, pytest.mark.docker]
 
@@ -47,8 +48,7 @@ ATTACKS = [
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     """A git repository with tests that must stay as they are."""
-    folder = tmp_path / "repo"
-    for name, text in {
+    files = {
         "app/__init__.py": "",
         "app/code.py": "def double(n):\n    return n * 3\n",
         "tests/__init__.py": "",
@@ -57,9 +57,8 @@ def repo(tmp_path: Path) -> Path:
         "tests/unit/test_code.py": TEST,
         "data/gold.bin": "gold",
         ".debugreadonly": "test_*.py\n/data/\ntests/link.py\n",
-    }.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+    }
+    folder = repository(tmp_path / "repo", files)
     (folder / "tests/link.py").symlink_to("unit/test_code.py")
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import anyio
 import pytest
 
 from tests.e2e.client import Session, ToolFailed, pdbox
+from tests.repository import repository
 
 pytestmark = pytest.mark.anyio
 
@@ -32,12 +33,11 @@ def backend(request: pytest.FixtureRequest) -> list[str]:
     return ["--backend", "docker", "--python", request.param]
 
 
-def repository(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return folder
+@asynccontextmanager
+async def opened(folder: Path, files: Mapping[str, str], backend: list[str]) -> AsyncIterator[Session]:
+    """A client of `pdbox serve` on a repository of these files."""
+    async with pdbox("--repo", str(repository(folder, files)), *backend) as session:
+        yield session
 
 
 def at(stop: dict[str, Any]) -> tuple[Any, ...]:
@@ -124,13 +124,13 @@ async def test_breakpoints_of_every_kind_survive_edit_restart_deadline_quit_and_
 
 
 async def test_quit_ends_at_once_and_says_so(tmp_path: Path, backend: list[str]) -> None:
-    repo = repository(
+    async with opened(
         tmp_path,
         {
             "app.py": "import threading\nthreading.Event().wait(0)\ntry:\n    x = 1\nfinally:\n    threading.Event().wait(60)\n"
         },
-    )
-    async with pdbox("--repo", str(repo), *backend) as session:
+        backend,
+    ) as session:
         times: list[float] = []
         for _ in range(5):
             await session.call("pdb", command="b 4\nc", entrypoint="python app.py")
@@ -143,10 +143,11 @@ async def test_quit_ends_at_once_and_says_so(tmp_path: Path, backend: list[str])
 
 
 async def test_a_program_that_asks_twice_is_answered_twice(tmp_path: Path, backend: list[str]) -> None:
-    repo = repository(
-        tmp_path, {"app.py": "import sys\na = input('a? ')\nb = sys.stdin.readline()\nprint(repr((a, b)))\n"}
-    )
-    async with pdbox("--repo", str(repo), *backend) as session:
+    async with opened(
+        tmp_path,
+        {"app.py": "import sys\na = input('a? ')\nb = sys.stdin.readline()\nprint(repr((a, b)))\n"},
+        backend,
+    ) as session:
         stop = await session.call("pdb", command="c", entrypoint="python app.py")
         assert (stop["state"], stop["output"]) == ("waiting_for_input", "a? ")
         with pytest.raises(ToolFailed, match="waits for input"):
@@ -161,8 +162,7 @@ async def test_an_endless_loop_is_left_running_and_interrupted_with_breakpoints_
     tmp_path: Path, backend: list[str]
 ) -> None:
     text = "import time\n\ndef spin(n):\n    while True:\n        n += 1\n\ndef never():\n    return 1\n\nspin(0)\n"
-    repo = repository(tmp_path, {"app.py": text})
-    async with pdbox("--repo", str(repo), *backend) as session:
+    async with opened(tmp_path, {"app.py": text}, backend) as session:
         with anyio.fail_after(10):
             stop = await session.call(
                 "pdb", command="b never, 1 == 1\nc", entrypoint="python app.py", timeout_s=0.5
@@ -180,8 +180,7 @@ async def test_commands_interact_debug_and_statements_of_several_lines_work(
     tmp_path: Path, backend: list[str]
 ) -> None:
     text = "def add(a, b):\n    total = a + b\n    return total\n\nx = add(1, 2)\ny = add(3, 4)\nz = 5\n"
-    repo = repository(tmp_path, {"app.py": text})
-    async with pdbox("--repo", str(repo), *backend) as session:
+    async with opened(tmp_path, {"app.py": text}, backend) as session:
         stop = await session.call("pdb", command="b 3\ncommands 1", entrypoint="python app.py")
         assert stop["prompt"] == "(com) "
         stop = await session.call("pdb", command="silent\np total\nend\nc")
@@ -211,8 +210,9 @@ async def test_commands_interact_debug_and_statements_of_several_lines_work(
 
 async def test_programs_that_print_prompts_are_quoted_exactly(tmp_path: Path, backend: list[str]) -> None:
     text = "(Pdb) \n> /x/app.py(1)<module>()\n(com) (Pdb) >>> ... ((Pdb)) Clear all breaks? "
-    repo = repository(tmp_path, {"app.py": f"import sys\nsys.stdout.write({text!r})\nx = 1\nx = 2\n"})
-    async with pdbox("--repo", str(repo), *backend) as session:
+    async with opened(
+        tmp_path, {"app.py": f"import sys\nsys.stdout.write({text!r})\nx = 1\nx = 2\n"}, backend
+    ) as session:
         stop = await session.call("pdb", command="b 4\nc", entrypoint="python app.py")
         assert (at(stop), stop["output"]) == (("stopped", "app.py", 4), text)
         assert await said(session, "p x") == "1"
@@ -224,8 +224,7 @@ async def test_no_byte_of_the_output_is_lost(tmp_path: Path, backend: list[str])
         "import sys\nout = sys.stdout.buffer\nfor _ in range(3000):\n    out.write('€'.encode())\n    out.flush()\n"
         "out.write('\\U0001f600'.encode())\nout.write(b'\\xff\\xfe bad \\x00 nul')\nout.flush()\n"
     )
-    repo = repository(tmp_path, {"app.py": program})
-    async with pdbox("--repo", str(repo), *backend) as session:
+    async with opened(tmp_path, {"app.py": program}, backend) as session:
         stop = await session.call("pdb", command="c", entrypoint="python app.py")
         assert stop["state"] == "exited"
         assert stop["output"] == "€" * 3000 + "\U0001f600" + r"\xff\xfe bad " + "\0 nul"
@@ -234,10 +233,9 @@ async def test_no_byte_of_the_output_is_lost(tmp_path: Path, backend: list[str])
 async def test_20_mb_of_output_and_a_reply_of_5_mb_are_cut_and_counted(
     tmp_path: Path, backend: list[str]
 ) -> None:
-    repo = repository(
-        tmp_path, {"app.py": "for _ in range(20):\n    print('x' * 999_999)\ny = 1\nprint('end')\n"}
-    )
-    async with pdbox("--repo", str(repo), *backend) as session:
+    async with opened(
+        tmp_path, {"app.py": "for _ in range(20):\n    print('x' * 999_999)\ny = 1\nprint('end')\n"}, backend
+    ) as session:
         with anyio.fail_after(10):
             stop = await session.call("pdb", command="b 4\nc", entrypoint="python app.py")
         assert at(stop) == ("stopped", "app.py", 4)
@@ -288,8 +286,7 @@ if __name__ == "__main__":
 async def test_threads_and_tasks_stop_at_breakpoints_and_children_never_deadlock(
     tmp_path: Path, backend: list[str]
 ) -> None:
-    repo = repository(tmp_path, {"app.py": PARALLEL})
-    async with pdbox("--repo", str(repo), *backend) as session:
+    async with opened(tmp_path, {"app.py": PARALLEL}, backend) as session:
         stop = await session.call("pdb", command="b app.py:6\nb app.py:12\nc", entrypoint="python app.py")
         assert (at(stop), stop["thread"]["name"]) == (("stopped", "app.py", 6), "worker")
         for n in ("1", "2"):
@@ -347,15 +344,6 @@ def test_input():
 """
 
 
-@pytest.fixture(scope="session")
-def xdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with pytest-xdist, for PYTHONPATH."""
-    folder = tmp_path_factory.mktemp("xdist")
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder)]
-    subprocess.run([*command, "pytest-xdist==3.6.1", "execnet==2.1.1"], check=True, capture_output=True)
-    return folder
-
-
 async def test_pytest_has_the_same_outcomes_with_and_without_the_debugger(
     tmp_path: Path, backend: list[str], xdist: Path
 ) -> None:
@@ -399,10 +387,11 @@ async def test_a_failing_test_is_seen_where_it_failed_without_another_run(
         "    with pathlib.Path('runs').open('a') as file:\n        file.write('x')\n    assert half(3) == 1.5\n\n"
         "def test_none():\n    assert half(None) is None\n"
     )
-    repo = repository(
-        tmp_path, {"test_it.py": text, "lib.py": "def half(n):\n    rest = n\n    return rest // 2\n"}
-    )
-    async with pdbox("--repo", str(repo), *backend) as session:
+    async with opened(
+        tmp_path,
+        {"test_it.py": text, "lib.py": "def half(n):\n    rest = n\n    return rest // 2\n"},
+        backend,
+    ) as session:
         stop = await session.call("pdb", command="c", entrypoint="pytest -q test_it.py")
         assert (at(stop), stop["reason"], stop["test"]) == (
             ("stopped", "test_it.py", 7),
@@ -473,8 +462,7 @@ async def test_a_bad_entry_point_runs_once_fails_fast_and_is_not_kept(
     tmp_path: Path, backend: list[str]
 ) -> None:
     once = "open('runs', 'a').write('x')\nimport not_there\n"
-    repo = repository(tmp_path, {"fine.py": "x = 1\ny = 2\n", "once.py": once})
-    async with pdbox("--repo", str(repo), *backend) as session:
+    async with opened(tmp_path, {"fine.py": "x = 1\ny = 2\n", "once.py": once}, backend) as session:
         await session.call("pdb", command="n", entrypoint="python fine.py")
         for wrong in (
             "python missing.py",
@@ -495,8 +483,7 @@ async def test_a_bad_entry_point_runs_once_fails_fast_and_is_not_kept(
 async def test_nothing_is_left_after_50_restarts(tmp_path: Path, backend: list[str]) -> None:
     child = "[sys.executable, '-c', 'import time; time.sleep(600)  # left-behind']"
     text = f"import subprocess, sys\nchild = subprocess.Popen({child})\nx = 1\n"
-    repo = repository(tmp_path, {"app.py": text})
-    async with pdbox("--repo", str(repo), *backend) as session:
+    async with opened(tmp_path, {"app.py": text}, backend) as session:
         await session.call("pdb", command="b 3", entrypoint="python app.py")
         for _ in range(50):
             stop = await session.call("pdb", command="run\nc")
@@ -581,8 +568,7 @@ async def test_null_is_taken_for_every_optional_argument(tmp_path: Path, backend
 
 
 async def test_a_shell_command_leaves_nothing_behind_as_it_says(tmp_path: Path, backend: list[str]) -> None:
-    repo = repository(tmp_path, {"sub/a.txt": "a\n"})
-    async with pdbox("--repo", str(repo), *backend) as session:
+    async with opened(tmp_path, {"sub/a.txt": "a\n"}, backend) as session:
         first = (await session.call("bash", command="pwd"))["output"]
         done = await session.call(
             "bash",
@@ -598,8 +584,7 @@ async def test_a_shell_command_leaves_nothing_behind_as_it_says(tmp_path: Path, 
 
 
 async def test_tabs_and_long_expressions_arrive_as_they_are(tmp_path: Path, backend: list[str]) -> None:
-    repo = repository(tmp_path, {"app.py": "x = 1\ny = 2\n"})
-    async with pdbox("--repo", str(repo), *backend) as session:
+    async with opened(tmp_path, {"app.py": "x = 1\ny = 2\n"}, backend) as session:
         await session.call("pdb", command="n", entrypoint="python app.py")
         assert await said(session, "p 'a\tb', len('\t')") == repr(("a\tb", 1))
         assert await said(session, f"p sum([{'x, ' * 5_000}5])") == "5005"
@@ -618,8 +603,9 @@ ENDS = [
 
 async def test_the_exit_status_is_told_at_the_end(tmp_path: Path, backend: list[str]) -> None:
     names = [f"end_{number}.py" for number in range(len(ENDS))]
-    repo = repository(tmp_path, {name: text for name, (text, _, _) in zip(names, ENDS, strict=True)})
-    async with pdbox("--repo", str(repo), *backend) as session:
+    async with opened(
+        tmp_path, {name: text for name, (text, _, _) in zip(names, ENDS, strict=True)}, backend
+    ) as session:
         for name, (_, code, signal) in zip(names, ENDS, strict=True):
             stop = await session.call("pdb", command="c", entrypoint=f"python {name}")
             assert (stop["state"], stop["exit_code"], stop.get("signal")) == ("exited", code, signal)
@@ -628,11 +614,11 @@ async def test_the_exit_status_is_told_at_the_end(tmp_path: Path, backend: list[
 async def test_code_that_was_changed_elsewhere_is_said_to_be_stale(
     tmp_path: Path, backend: list[str]
 ) -> None:
-    repo = repository(
+    async with opened(
         tmp_path,
         {"app.py": "import lib\nx = lib.f()\ny = 2\n", "lib.py": "def f():\n    v = 1\n    return v\n"},
-    )
-    async with pdbox("--repo", str(repo), *backend) as session:
+        backend,
+    ) as session:
         stop = await session.call("pdb", command="b lib.py:3\nc", entrypoint="python app.py")
         assert (at(stop), stop.get("stale", [])) == (("stopped", "lib.py", 3), [])
         await session.call(
@@ -650,8 +636,9 @@ async def test_code_that_was_changed_elsewhere_is_said_to_be_stale(
 async def test_an_edit_of_a_text_file_keeps_the_program_where_it_is(
     tmp_path: Path, backend: list[str]
 ) -> None:
-    repo = repository(tmp_path, {"app.py": "x = 1\ny = x + 1\nz = 3\n", "notes.txt": "one\n"})
-    async with pdbox("--repo", str(repo), *backend) as session:
+    async with opened(
+        tmp_path, {"app.py": "x = 1\ny = x + 1\nz = 3\n", "notes.txt": "one\n"}, backend
+    ) as session:
         await session.call("pdb", command="b 2\nc", entrypoint="python app.py")
         await session.call("rewrite", path="notes.txt", new_code="two\n")
         await session.call("bash", command="echo three >> notes.txt")

@@ -12,6 +12,7 @@ import pytest
 
 from sandbox.archive import PIECE, pieces, resolve_repository, select
 from sandbox.errors import InvalidArgument, NotFound, PathRefused
+from tests.repository import repository
 
 
 def members(folder: Path) -> dict[str, tarfile.TarInfo]:
@@ -20,16 +21,8 @@ def members(folder: Path) -> dict[str, tarfile.TarInfo]:
         return {member.name: member for member in archive}
 
 
-def make(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return folder
-
-
 def test_ignored_files_and_virtual_environments_stay_out(tmp_path: Path) -> None:
-    make(
+    repository(
         tmp_path,
         {
             ".gitignore": "*.log\n!keep.log\n/build/\n",
@@ -52,11 +45,13 @@ def test_ignored_files_and_virtual_environments_stay_out(tmp_path: Path) -> None
 
 
 def test_git_agrees_on_what_is_ignored(tmp_path: Path) -> None:
-    make(
+    repository(
         tmp_path,
         {".gitignore": "doc/*.txt\n**/gen/\n*.o\n!lib/*.o\nfoo/**/bar\n", "doc/a.txt": "", "doc/s/b.txt": ""},
     )
-    make(tmp_path, {"x/gen/c": "", "lib/m.o": "", "m.o": "", "foo/a/b/bar": "", "foo/bar": "", "bar": ""})
+    repository(
+        tmp_path, {"x/gen/c": "", "lib/m.o": "", "m.o": "", "foo/a/b/bar": "", "foo/bar": "", "bar": ""}
+    )
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=tmp_path, check=True, capture_output=True
@@ -67,8 +62,8 @@ def test_git_agrees_on_what_is_ignored(tmp_path: Path) -> None:
 
 def test_links_go_in_as_links_and_bring_nothing_along(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
-    make(secret, {"key": "PRIVATE"})
-    repo = make(tmp_path / "repo", {"a.py": "x = 1\n"})
+    repository(secret, {"key": "PRIVATE"})
+    repo = repository(tmp_path / "repo", {"a.py": "x = 1\n"})
     (repo / "folder").symlink_to(secret)
     (repo / "file").symlink_to(secret / "key")
     data = b"".join(pieces(repo, select(repo, 1 << 20).paths))
@@ -78,7 +73,7 @@ def test_links_go_in_as_links_and_bring_nothing_along(tmp_path: Path) -> None:
 
 
 def test_a_read_only_checkout_is_writable_inside_and_programs_stay_executable(tmp_path: Path) -> None:
-    make(tmp_path, {"run.sh": "#!/bin/sh\n", "d/a.py": ""})
+    repository(tmp_path, {"run.sh": "#!/bin/sh\n", "d/a.py": ""})
     (tmp_path / "run.sh").chmod(0o555)
     (tmp_path / "d/a.py").chmod(0o444)
     found = members(tmp_path)
@@ -96,12 +91,12 @@ def test_pipes_and_deep_folders_are_left_out(tmp_path: Path) -> None:
 
 
 def test_a_pattern_that_would_take_for_ever_is_passed_over(tmp_path: Path) -> None:
-    make(tmp_path, {".gitignore": "*a*a*a*a*a*a*a*a*a*a*a*b\n*.log\n", "a" * 200: "", "x.log": ""})
+    repository(tmp_path, {".gitignore": "*a*a*a*a*a*a*a*a*a*a*a*b\n*.log\n", "a" * 200: "", "x.log": ""})
     assert set(members(tmp_path)) == {".gitignore", "a" * 200}
 
 
 def test_a_file_that_shrinks_while_it_is_copied_keeps_the_stream_whole(tmp_path: Path) -> None:
-    make(tmp_path, {"a.bin": "x" * 3_000_000, "b.py": "ok = 1\n"})
+    repository(tmp_path, {"a.bin": "x" * 3_000_000, "b.py": "ok = 1\n"})
     stream = pieces(tmp_path, ["a.bin", "b.py"])
     first = next(stream)
     os.truncate(tmp_path / "a.bin", 100)
@@ -111,7 +106,7 @@ def test_a_file_that_shrinks_while_it_is_copied_keeps_the_stream_whole(tmp_path:
 
 
 def test_a_repository_over_the_limit_is_refused_with_both_sizes(tmp_path: Path) -> None:
-    make(tmp_path, {"big": "x" * (3 << 20)})
+    repository(tmp_path, {"big": "x" * (3 << 20)})
     with pytest.raises(InvalidArgument, match="has 3 MiB without ignored files; a sandbox takes 2 MiB"):
         select(tmp_path, 2 << 20)
 
