@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,11 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, TextContent
 
+from mcp_server.server import build_server
+from mcp_server.sessions import Allowed, SessionStore
+from sandbox.base import Backend, Progress, Sandbox, SandboxSpec
+from sandbox.opening import Policy, SessionRequest
+from sandbox.process import ProcessBackend
 from tests.e2e.client import pdbox
 from tests.mcp_server.conftest import Connect
 from tools._budget import LIMIT
@@ -209,15 +216,24 @@ async def test_repository_outside_of_the_roots_is_refused(connect: Connect) -> N
         )
 
 
-async def test_bug_of_ours_is_a_number_for_the_client_and_a_traceback_in_the_log(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def broken(*args: Any, **kwargs: Any) -> None:
+class Faulty(ProcessBackend):
+    """A backend with a bug."""
+
+    async def start(self, spec: SandboxSpec, progress: Progress) -> Sandbox:
         raise RuntimeError("secret detail")
 
-    async with connect() as client:
-        await data(client, "listdir")
-        monkeypatch.setattr("sandbox.workspace.Workspace.list", broken)
+
+@asynccontextmanager
+async def faulty() -> AsyncGenerator[Backend]:
+    yield Faulty()
+
+
+async def test_bug_of_ours_is_a_number_for_the_client_and_a_traceback_in_the_log(
+    repo: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = SessionRequest(repo=str(repo))
+    store = SessionStore(faulty, Policy(roots=(repo,)), asked, allowed=Allowed(1), default_session=True)
+    async with store, Client(build_server(store)) as client:
         with caplog.at_level(logging.ERROR):
             answer = await refused(client, "listdir")
     assert "secret" not in answer
