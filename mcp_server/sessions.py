@@ -28,15 +28,10 @@ from sandbox.errors import (
     SandboxLost,
     SessionExpired,
 )
-from sandbox.opening import (
-    Identity,
-    Policy,
-    SessionRequest,
-    adopt_session,
-    open_session,
-    plan_session,
-    source_of,
-)
+from sandbox.opening import Identity, adopt_session, open_session
+from sandbox.plan import plan_session, source_of
+from sandbox.policy import Policy
+from sandbox.request import SessionRequest
 from sandbox.session import Session, SessionInfo, session_key
 from tools._tool import OwnSession, Report
 

@@ -17,8 +17,9 @@ from mcp.types import CallToolResult, TextContent
 from mcp_server.server import build_server
 from mcp_server.sessions import Allowed, SessionStore
 from sandbox.base import Backend, Progress, Sandbox, SandboxSpec
-from sandbox.opening import Policy, SessionRequest
+from sandbox.policy import Policy
 from sandbox.process import ProcessBackend
+from sandbox.request import SessionRequest
 from tests.e2e.client import pdbox
 from tests.mcp_server.conftest import Connect
 from tools._budget import LIMIT

@@ -17,7 +17,7 @@ from mcp_server.commands.serve import stdio_store
 from mcp_server.sessions import SessionStore
 from mcp_server.settings import Settings
 from sandbox.errors import Conflict, NotFound, SandboxLost
-from sandbox.opening import SessionRequest
+from sandbox.request import SessionRequest
 from sandbox.session import Session
 from tests.mcp_server.conftest import Connect
 from tests.mcp_server.test_calls import data, refused

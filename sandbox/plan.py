@@ -1,0 +1,119 @@
+"""What opening a session comes to, before anything is started."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from sandbox import archive
+from sandbox.base import Backend, Progress, SandboxSpec, Wanted
+from sandbox.entrypoint import requires_python
+from sandbox.errors import InvalidArgument
+from sandbox.own_settings import OwnSettings
+from sandbox.policy import Policy
+from sandbox.request import SessionRequest
+from sandbox.rules import Pairs, Rules
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the repository comes from, if there is one."""
+
+    folder: Path | None = None
+    url: str | None = None
+    inside: str | None = None
+    """A folder of the image."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a request comes to: a sandbox like `spec`, but for whose it is, and what is brought into it."""
+
+    request: SessionRequest
+    source: Source
+    spec: SandboxSpec
+    guard: Pairs
+    notice: str
+
+
+async def plan_session(backend: Backend, request: SessionRequest, policy: Policy, progress: Progress) -> Plan:
+    """What `request` comes to. Its image is built or pulled if it is missing.
+
+    Raises:
+        PathRefused, NotFound, InvalidArgument: the request can't be met.
+        BackendUnavailable: there is no image, and none can be had.
+    """
+    source = _source(request, policy)
+    pyproject = (
+        _host_text(source.folder / "pyproject.toml") if source.folder and source.folder.is_dir() else ""
+    )
+    python = request.python or OwnSettings.of(pyproject).python
+    chosen = await backend.choose(Wanted(request.image, python, requires_python(pyproject)), progress)
+    guard = _to_guard(source, request)
+    spec = SandboxSpec(
+        key="",
+        owner="",
+        image=chosen.image,
+        image_id=chosen.image_id,
+        workdir=PurePosixPath(source.inside or "/workspace"),
+        keep_workdir=source.inside is not None,
+        guarded=bool(guard),
+        network=request.network or policy.setup_network,
+        mounts=policy.mounts,
+        limits=policy.limits,
+        lifetime=policy.lifetime,
+    )
+    return Plan(request, source, spec, guard, chosen.notice)
+
+
+def source_of(request: SessionRequest) -> str:
+    """A hash of the repository asked for, by which its sessions are found again; empty where there is none."""
+    if not request.repo:
+        return ""
+    return hashlib.sha256(json.dumps([request.repo, request.ref, request.image]).encode()).hexdigest()[:32]
+
+
+def _source(request: SessionRequest, policy: Policy) -> Source:
+    if request.network and not policy.allow_network:
+        raise InvalidArgument(
+            "This server gives sandboxes no network.", "Its operator can allow it with `--network`."
+        )
+    repo = request.repo
+    if not repo:
+        return Source()
+    if repo.startswith("image:"):
+        place = repo.removeprefix("image:")
+        if not place.startswith("/") or ".." in place.split("/") or not request.image:
+            raise InvalidArgument(f"`{repo}` must be `image:/absolute/path`, together with `image`.")
+        return Source(inside=place)
+    if re.match(r"(https?|git|ssh)://", repo):
+        if not (policy.setup_network or request.network):
+            raise InvalidArgument(
+                f"Cloning {repo} needs a network, and this server's sandboxes have none.",
+                "Start it with `--setup-network`, or give the path of a clone.",
+            )
+        return Source(url=repo)
+    return Source(folder=archive.resolve_repository(repo, policy.roots))
+
+
+def _to_guard(source: Source, request: SessionRequest) -> Pairs:
+    """What of a folder programs must not change; empty where that can be known only once the repository is inside."""
+    if source.folder is None or not source.folder.is_dir() or request.ref:
+        return []
+    lines = tuple(_host_text(source.folder / ".debugreadonly").splitlines())
+    return Rules(read_only=lines).for_tools()["read_only"] if any(map(str.strip, lines)) else []
+
+
+def _host_text(file: Path) -> str:
+    """The first MiB of a regular file of the repository on this machine; no link is followed, and no pipe waited for."""
+    try:
+        if not stat.S_ISREG(file.lstat().st_mode):
+            return ""
+        with file.open("rb") as stream:
+            return stream.read(1 << 20).decode("utf-8", "replace")
+    except OSError:
+        return ""

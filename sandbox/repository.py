@@ -1,0 +1,114 @@
+"""How the repository gets into a sandbox."""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+import anyio.to_thread
+
+from sandbox import archive
+from sandbox.base import Progress
+from sandbox.errors import InvalidArgument
+from sandbox.plan import Source
+from sandbox.policy import Policy
+from sandbox.rules import Pairs, takes
+from sandbox.session import Session
+
+GIT_TIMEOUT_S = 900.0
+_GIT = "git -c safe.directory='*' -c advice.detachedHead=false"
+_TRUST = "if command -v git; then git config --global --add safe.directory '*'; fi"
+
+
+async def bring_in(
+    session: Session, source: Source, policy: Policy, guard: Pairs, progress: Progress
+) -> bool:
+    """Copy, unpack or clone the repository; gives whether what `guard` names is kept from programs.
+
+    Raises:
+        InvalidArgument: it can't be cloned.
+    """
+    if source.url:
+        progress(f"cloning {source.url}")
+        await _git(session, f"clone -q -- {shlex.quote(source.url)} .", f"clone {source.url}")
+    elif source.folder and source.folder.is_file():
+        progress(f"unpacking {source.folder.name}")
+        await _extract(session, _file_pieces(source.folder), unwrap=True)
+    elif source.folder:
+        return await _copy_in(session, source.folder, policy.limits.workspace_bytes, guard, progress)
+    return False
+
+
+async def _copy_in(
+    session: Session, folder: Path, limit_bytes: int, guard: Pairs, progress: Progress
+) -> bool:
+    chosen = await anyio.to_thread.run_sync(archive.select, folder, limit_bytes)
+    progress(f"copying {len(chosen.paths)} files, {chosen.size / (1 << 20):.1f} MiB")
+    rest: Sequence[str] = chosen.paths
+    guarded = False
+    if guard:
+        first, others = await anyio.to_thread.run_sync(archive.split, folder, chosen.paths, guard)
+        guarded = await session.sandbox.lay(archive.pieces(folder, first, locked=True))
+        if guarded:
+            rest = others
+            # The workspace is root's, and git works in no folder of another user's unless it is told to.
+            await session.run(_TRUST, timeout_s=30)
+    await _extract(session, archive.pieces(folder, rest))
+    if chosen.ignored and ".git" in chosen.paths:
+        late = await _copy_tracked(session, folder)
+        guarded = guarded and not any(_is_out(name, guard) for name in late)
+    return guarded
+
+
+def _is_out(path: str, pairs: Pairs) -> bool:
+    above = [f"{folder}/" for folder in PurePosixPath(path).parents]
+    return any(takes(name, pairs) for name in (path, *above))
+
+
+async def _copy_tracked(session: Session, folder: Path) -> list[str]:
+    """Files that git tracks although `.gitignore` names them belong to the repository. Gives their names."""
+    run = await session.run(f"{_GIT} ls-files -d -z", timeout_s=60)
+    names = run.output.split("\0") if run.exit_code == 0 else []
+    # The list comes out of the sandbox: only plain names below the folder, not through links.
+    inside = [
+        name
+        for name in names
+        if name and posixpath.normpath(name) == name and not name.startswith(("../", "/"))
+    ]
+    real = [name for name in inside if (folder / name).parent.resolve().is_relative_to(folder)]
+    if real:
+        await _extract(session, archive.pieces(folder, real))
+    return real
+
+
+async def _extract(session: Session, pieces: Iterator[bytes], *, unwrap: bool = False) -> None:
+    """`unwrap`: if all lies in one top folder, as in release archives, that folder is the repository."""
+    await session.request("files.extract", {"data": "begin", "unwrap": unwrap})
+    while (piece := await anyio.to_thread.run_sync(next, pieces, None)) is not None:
+        await session.request("files.extract", {"data": "more"}, piece, timeout_s=120)
+    await session.request("files.extract", {"data": "end"}, timeout_s=300)
+
+
+def _file_pieces(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as stream:
+        while data := stream.read(archive.PIECE):
+            yield data
+
+
+async def check_out(session: Session, ref: str) -> None:
+    """Bring the repository to a commit, branch or tag.
+
+    Raises:
+        InvalidArgument: there is no such revision.
+    """
+    if ref.startswith("-"):
+        raise InvalidArgument(f"{ref!r} is not a git revision.")
+    await _git(session, f"checkout -q --force {shlex.quote(ref)}", f"check out {ref!r}")
+
+
+async def _git(session: Session, command: str, what: str) -> None:
+    result = await session.run(f"{_GIT} {command}", timeout_s=GIT_TIMEOUT_S)
+    if result.exit_code != 0:
+        raise InvalidArgument(f"git can't {what}: {result.output.strip()[:500]}")
