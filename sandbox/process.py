@@ -23,7 +23,7 @@ from typing import ClassVar
 
 import anyio
 import anyio.to_thread
-from anyio.abc import ByteStream, UNIXSocketStream
+from anyio.abc import ByteStream
 
 from sandbox import bundle, images
 from sandbox.base import Backend, Chosen, Found, Progress, Sandbox, SandboxSpec, Wanted
@@ -223,20 +223,21 @@ class ProcessBackend(Backend):
         env = {**self._environ, "PATH": path, **env}
         command = ["/bin/sh", "-c", _LAUNCH, "pdbox", str(base), str(workspace), python, *boot.arguments()]
         ours, theirs = socket.socketpair()
-        stream = PeekedStream(await UNIXSocketStream.from_socket(ours))
-        try:
-            with theirs:
+        with theirs:
+            stream = PeekedStream(await SocketStream.over(ours))
+            try:
                 pid = await anyio.to_thread.run_sync(_launch, command, env, workspace, theirs)
-            with anyio.fail_after(START_S):
-                await stream.send(bundle.package())
-                if await stream.started():
-                    return stream, pid
-        except (OSError, anyio.BrokenResourceError, subprocess.CalledProcessError) as exc:
-            await anyio.aclose_forcefully(stream)
-            raise BackendUnavailable(f"The guest did not start: {_tail(base / 'log') or exc}") from exc
-        except BaseException:
-            await anyio.aclose_forcefully(stream)
-            raise
+                theirs.close()  # from here on the guest alone has it
+                with anyio.fail_after(START_S):
+                    await stream.send(bundle.package())
+                    if await stream.started():
+                        return stream, pid
+            except (OSError, anyio.BrokenResourceError, subprocess.CalledProcessError) as exc:
+                await anyio.aclose_forcefully(stream)
+                raise BackendUnavailable(f"The guest did not start: {_tail(base / 'log') or exc}") from exc
+            except BaseException:
+                await anyio.aclose_forcefully(stream)
+                raise
         await anyio.aclose_forcefully(stream)
         raise BackendUnavailable(f"The guest ended before it was ready: {_tail(base / 'log')}")
 
