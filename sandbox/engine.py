@@ -1,39 +1,23 @@
-"""A Docker engine: where it is, and the calls we make, typed. The only module that imports `docker`.
-
-All calls block; the backend makes them in threads. Docker's exceptions become ours in `errors`.
-"""
+"""A Docker engine, and the calls we make, typed. They block: the backend makes them in threads."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
-import hashlib
 import importlib
-import json
-import os
-import socket
 import ssl
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from sandbox.base import Progress
-from sandbox.errors import BackendUnavailable, NotFound, SandboxError, SandboxLost
+from sandbox.docker_sdk import errors, refusal, sdk
+from sandbox.engine_location import Location, knock, locate
+from sandbox.errors import BackendUnavailable, SandboxLost
 from sandbox.hijack import Endpoint
 
 MINIMUM_API = (1, 40)
 _TIMEOUT_S = 60
-
-
-@dataclass(frozen=True)
-class Location:
-    """Where an engine is reached, and how that was found out."""
-
-    url: str
-    source: str
-    tls: Any = None
-    """Docker's `TLSConfig`."""
 
 
 @dataclass(frozen=True)
@@ -77,39 +61,6 @@ class Container:
     name: str = ""
 
 
-def locate(environ: Mapping[str, str], host: str | None = None) -> Location:
-    """The engine that the `docker` command would use; else the first socket of a usual place that answers.
-
-    Raises:
-        BackendUnavailable: none is set and none of the usual sockets answers.
-    """
-    with errors():
-        if host:
-            return Location(host, "given on the command line", _tls_from(environ))
-        if environ.get("DOCKER_HOST"):
-            return Location(environ["DOCKER_HOST"], "DOCKER_HOST", _tls_from(environ))
-        context = _context(environ)
-    return context or _usual_socket(environ)
-
-
-def usual_sockets(environ: Mapping[str, str]) -> Sequence[Path]:
-    """Where engines put their sockets: Docker, rootless, Desktop, Colima, Rancher, OrbStack, Podman."""
-    home = Path.home()
-    # Not every way to log in sets XDG_RUNTIME_DIR.
-    runtime = Path(environ.get("XDG_RUNTIME_DIR") or f"/run/user/{_uid()}")
-    return (
-        Path("/var/run/docker.sock"),
-        runtime / "docker.sock",
-        home / ".docker/run/docker.sock",
-        home / ".docker/desktop/docker.sock",
-        home / ".colima/default/docker.sock",
-        home / ".rd/docker.sock",
-        home / ".orbstack/run/docker.sock",
-        runtime / "podman/podman.sock",
-        Path("/run/podman/podman.sock"),
-    )
-
-
 class Engine:
     """A connection to one engine."""
 
@@ -125,11 +76,11 @@ class Engine:
             BackendUnavailable: with what to do about it.
         """
         location = locate(environ, host)
-        docker = _docker()
+        docker = sdk()
         with errors():
             if location.url.startswith("unix://"):
                 # The SDK doesn't close a socket that nobody listens on.
-                _knock(Path(location.url.removeprefix("unix://")))
+                knock(Path(location.url.removeprefix("unix://")))
             client = docker.APIClient(
                 base_url=location.url,
                 version="auto",
@@ -183,7 +134,7 @@ class Engine:
 
     def image(self, reference: str) -> Image | None:
         """The image, or None when it isn't there."""
-        docker = _docker()
+        docker = sdk()
         with errors():
             try:
                 data = cast(dict[str, Any], self._client.inspect_image(reference))
@@ -277,7 +228,7 @@ class Engine:
 
     def remove(self, container: str) -> None:
         """Kill and remove a container, when it is there; returns when it is gone."""
-        docker = _docker()
+        docker = sdk()
         with errors():
             try:
                 self._client.remove_container(container, force=True, v=True)
@@ -292,7 +243,7 @@ class Engine:
 
     def container(self, identifier: str) -> Container | None:
         """The container, or None."""
-        docker = _docker()
+        docker = sdk()
         with errors():
             try:
                 data = cast(dict[str, Any], self._client.inspect_container(identifier))
@@ -362,7 +313,7 @@ class Engine:
         Raises:
             SandboxLost: the container has gone.
         """
-        docker = _docker()
+        docker = sdk()
         try:
             answer = self._client.exec_create(
                 container, list(argv), stdin=True, stdout=True, stderr=True, user=user
@@ -388,132 +339,8 @@ def _listed(row: dict[str, Any]) -> Container:
     )
 
 
-@contextlib.contextmanager
-def errors(doing: str = "") -> Generator[None]:
-    """Docker's and its transport's exceptions as ours, each with the next step."""
-    docker = _docker()
-    requests = importlib.import_module("requests.exceptions")
-    try:
-        yield
-    except docker.errors.APIError as exc:
-        raise _refusal(doing, int(exc.status_code or 0), str(exc.explanation or exc)) from exc
-    except (docker.errors.DockerException, requests.RequestException, OSError) as exc:
-        raise _unreachable(exc) from exc
-
-
-def _refusal(doing: str, status: int, words: str) -> SandboxError | NotFound:
-    text = f"{doing or 'The Docker engine refused'}: {words.strip().rstrip('.')[:400]}."
-    lower = words.lower()
-    if "no space left" in lower:
-        return BackendUnavailable(text, "The engine's disk is full; `docker system prune` frees some.")
-    if "no such image" in lower or "manifest unknown" in lower or "pull access denied" in lower:
-        return BackendUnavailable(text, "Check the name; `pdbox image build` makes pdbox's own images.")
-    if any(sign in lower for sign in ("no such host", "i/o timeout", "connection refused", "client.timeout")):
-        return BackendUnavailable(
-            text, "The registry can't be reached. On Debian as root, `pdbox image build` needs none."
-        )
-    if status == 404:
-        return SandboxLost(text)
-    return BackendUnavailable(text, "`pdbox doctor` shows what works here.")
-
-
-def _unreachable(exc: BaseException) -> BackendUnavailable:
-    """Why there was no answer at all. The cause lies deep in chains of urllib3 and requests."""
-    words = f"{exc!r} {exc.__context__!r}"
-    if isinstance(exc, PermissionError) or "PermissionError" in words or "Permission denied" in words:
-        return BackendUnavailable("The Docker engine's socket refuses this user.", _PERMISSION_HINT)
-    if "FileNotFoundError" in words or "ConnectionRefused" in words or "Connection refused" in words:
-        return BackendUnavailable("No Docker engine answers.", _ENGINE_HINT)
-    if isinstance(exc, OSError) and exc.errno == errno.ENOSPC:
-        return BackendUnavailable("No space left on this machine.", "Free some in the temp folder.")
-    if "timed out" in words.lower():
-        return BackendUnavailable(
-            "The Docker engine doesn't answer in time.", "Is it busy? `docker info` tells."
-        )
-    return BackendUnavailable(f"The Docker engine can't be reached: {str(exc)[:300]}", _ENGINE_HINT)
-
-
-_PERMISSION_HINT = (
-    "Add yourself to its group (`sudo usermod -aG docker $USER`, then log in again) or use rootless Docker."
-)
-_ENGINE_HINT = (
-    "Start it: `sudo systemctl start docker`, or Docker Desktop, or `colima start`; in a checkout of pdbox on "
-    "Debian, `make docker` installs and starts one. Elsewhere: DOCKER_HOST. `pdbox doctor` checks it."
-)
-
-
-def _docker() -> Any:
-    # Imported when it is first needed: it takes longer than the rest of the server together.
-    docker = importlib.import_module("docker")
-    importlib.import_module("docker.errors")
-    return docker
-
-
 def _variables(config: Mapping[str, Any]) -> dict[str, str]:
     return dict(pair.partition("=")[::2] for pair in config.get("Env") or ())
-
-
-def _tls_from(environ: Mapping[str, str]) -> Any:
-    return importlib.import_module("docker.utils").kwargs_from_env(dict(environ) or {"": ""}).get("tls")
-
-
-def _context(environ: Mapping[str, str]) -> Location | None:
-    """The endpoint of the context chosen for the `docker` command, unless it is the default one.
-
-    Read from its files: the SDK takes them from the current folder where there is no config.json.
-    """
-    folder = Path(environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
-    name = environ.get("DOCKER_CONTEXT") or str(
-        _json(folder / "config.json").get("currentContext") or "default"
-    )
-    if name == "default":
-        return None
-    digest = hashlib.sha256(name.encode()).hexdigest()
-    endpoint = _json(folder / "contexts/meta" / digest / "meta.json").get("Endpoints", {}).get("docker", {})
-    if not endpoint.get("Host"):
-        raise BackendUnavailable(f"No Docker context {name!r}.", "`docker context ls` shows them.")
-    tls = _context_tls(folder / "contexts/tls" / digest / "docker", verify=not endpoint.get("SkipTLSVerify"))
-    return Location(str(endpoint["Host"]), f"Docker context {name!r}", tls)
-
-
-def _context_tls(folder: Path, verify: bool) -> Any:
-    if not folder.is_dir():
-        return None
-    ca, cert, key = (folder / name for name in ("ca.pem", "cert.pem", "key.pem"))
-    pair = (str(cert), str(key)) if cert.exists() else None
-    tls = importlib.import_module("docker.tls")
-    return tls.TLSConfig(client_cert=pair, ca_cert=str(ca) if ca.exists() else None, verify=verify)
-
-
-def _json(file: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return cast(dict[str, Any], data) if isinstance(data, dict) else {}
-
-
-def _usual_socket(environ: Mapping[str, str]) -> Location:
-    if os.name == "nt":
-        return Location("npipe:////./pipe/docker_engine", "the usual pipe")
-    refused: Path | None = None
-    for path in usual_sockets(environ):
-        try:
-            _knock(path)
-        except PermissionError:
-            refused = refused or path
-        except OSError:
-            continue
-        else:
-            return Location(f"unix://{path}", "the usual socket")
-    if refused:
-        raise BackendUnavailable(f"The Docker engine's socket {refused} refuses this user.", _PERMISSION_HINT)
-    raise BackendUnavailable("No Docker engine answers.", _ENGINE_HINT)
-
-
-def _knock(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as probe:
-        probe.connect(str(path))
 
 
 def _ssl_context(tls: Any) -> ssl.SSLContext:
@@ -537,12 +364,8 @@ def _follow(lines: Iterator[dict[str, Any]], progress: Progress, failed: str) ->
     last = ""
     for line in lines:
         if "error" in line:
-            raise _refusal(failed, 0, str(line["error"]))
+            raise refusal(failed, 0, str(line["error"]))
         text = str(line.get("stream") or line.get("status") or "").strip()
         if text and text != last and "progress" not in line:
             last = text
             progress(text.splitlines()[-1][:200])
-
-
-def _uid() -> int:
-    return os.getuid() if hasattr(os, "getuid") else 0

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import engine
+from sandbox import engine_location
 from sandbox.docker import DockerBackend
+from sandbox.docker_sdk import errors
 from sandbox.doctor import examine
-from sandbox.engine import errors, locate
+from sandbox.engine_location import locate, usual_sockets
 from sandbox.errors import BackendUnavailable
 
 
@@ -31,7 +32,9 @@ def listening(path: Path) -> Iterator[None]:
 @pytest.fixture
 def no_sockets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine without an engine; gives the folder in which one would be found."""
-    monkeypatch.setattr(engine, "usual_sockets", lambda environ: (tmp_path / "a.sock", tmp_path / "b.sock"))
+    monkeypatch.setattr(
+        engine_location, "usual_sockets", lambda environ: (tmp_path / "a.sock", tmp_path / "b.sock")
+    )
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
 
@@ -60,8 +63,8 @@ def test_no_engine_gives_the_next_step(no_sockets: Path) -> None:
 
 
 def test_rootless_sockets_are_looked_for_without_xdg_runtime_dir() -> None:
-    assert any(path.match("/run/user/*/docker.sock") for path in engine.usual_sockets({}))
-    assert Path("/x/podman/podman.sock") in engine.usual_sockets({"XDG_RUNTIME_DIR": "/x"})
+    assert any(path.match("/run/user/*/docker.sock") for path in usual_sockets({}))
+    assert Path("/x/podman/podman.sock") in usual_sockets({"XDG_RUNTIME_DIR": "/x"})
 
 
 def test_a_socket_that_refuses_this_user_says_how_to_be_let_in() -> None:

@@ -1,0 +1,72 @@
+"""Docker's SDK: imported when it is first needed, and its exceptions as ours, each with the next step."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib
+from collections.abc import Generator
+from typing import Any
+
+from sandbox.errors import BackendUnavailable, NotFound, SandboxError, SandboxLost
+
+PERMISSION_HINT = (
+    "Add yourself to its group (`sudo usermod -aG docker $USER`, then log in again) or use rootless Docker."
+)
+ENGINE_HINT = (
+    "Start it: `sudo systemctl start docker`, or Docker Desktop, or `colima start`; in a checkout of pdbox on "
+    "Debian, `make docker` installs and starts one. Elsewhere: DOCKER_HOST. `pdbox doctor` checks it."
+)
+
+
+@contextlib.contextmanager
+def errors(doing: str = "") -> Generator[None]:
+    """Docker's and its transport's exceptions as ours, each with the next step."""
+    docker = sdk()
+    requests = importlib.import_module("requests.exceptions")
+    try:
+        yield
+    except docker.errors.APIError as exc:
+        raise refusal(doing, int(exc.status_code or 0), str(exc.explanation or exc)) from exc
+    except (docker.errors.DockerException, requests.RequestException, OSError) as exc:
+        raise _unreachable(exc) from exc
+
+
+def refusal(doing: str, status: int, words: str) -> SandboxError | NotFound:
+    """What an engine's refusal means, by its status and words."""
+    text = f"{doing or 'The Docker engine refused'}: {words.strip().rstrip('.')[:400]}."
+    lower = words.lower()
+    if "no space left" in lower:
+        return BackendUnavailable(text, "The engine's disk is full; `docker system prune` frees some.")
+    if "no such image" in lower or "manifest unknown" in lower or "pull access denied" in lower:
+        return BackendUnavailable(text, "Check the name; `pdbox image build` makes pdbox's own images.")
+    if any(sign in lower for sign in ("no such host", "i/o timeout", "connection refused", "client.timeout")):
+        return BackendUnavailable(
+            text, "The registry can't be reached. On Debian as root, `pdbox image build` needs none."
+        )
+    if status == 404:
+        return SandboxLost(text)
+    return BackendUnavailable(text, "`pdbox doctor` shows what works here.")
+
+
+def _unreachable(exc: BaseException) -> BackendUnavailable:
+    """Why there was no answer at all. The cause lies deep in chains of urllib3 and requests."""
+    words = f"{exc!r} {exc.__context__!r}"
+    if isinstance(exc, PermissionError) or "PermissionError" in words or "Permission denied" in words:
+        return BackendUnavailable("The Docker engine's socket refuses this user.", PERMISSION_HINT)
+    if "FileNotFoundError" in words or "ConnectionRefused" in words or "Connection refused" in words:
+        return BackendUnavailable("No Docker engine answers.", ENGINE_HINT)
+    if isinstance(exc, OSError) and exc.errno == errno.ENOSPC:
+        return BackendUnavailable("No space left on this machine.", "Free some in the temp folder.")
+    if "timed out" in words.lower():
+        return BackendUnavailable(
+            "The Docker engine doesn't answer in time.", "Is it busy? `docker info` tells."
+        )
+    return BackendUnavailable(f"The Docker engine can't be reached: {str(exc)[:300]}", ENGINE_HINT)
+
+
+def sdk() -> Any:
+    """The package `docker`, imported now: that takes longer than the rest of the server together."""
+    docker = importlib.import_module("docker")
+    importlib.import_module("docker.errors")
+    return docker
