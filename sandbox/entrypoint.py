@@ -41,7 +41,7 @@ def _table(pyproject: str, name: str) -> dict[str, Any]:
 
     try:
         table = tomllib.loads(pyproject).get(name)
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # an integer of thousands of digits is no TOMLDecodeError
         return {}
     return cast(dict[str, Any], table) if isinstance(table, dict) else {}
 

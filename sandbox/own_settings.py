@@ -9,6 +9,9 @@ from typing import Any, Self, cast
 from sandbox.entrypoint import tools_of
 
 
+_INTEGER_BITS = 64
+
+
 @dataclass(frozen=True)
 class OwnSettings:
     """Settings of an untrusted repository: what is not of the right type counts as absent."""
@@ -47,4 +50,9 @@ def _list(table: dict[str, Any], name: str) -> tuple[str, ...]:
 def _env(table: dict[str, Any]) -> dict[str, str]:
     value = table.get("env")
     items = cast(dict[str, Any], value).items() if isinstance(value, dict) else ()
-    return {name: str(item) for name, item in items if isinstance(item, str | int | float)}
+    return {name: str(item) for name, item in items if _is_value(item)}
+
+
+def _is_value(item: Any) -> bool:
+    # Longer integers may be more than Python turns into text.
+    return isinstance(item, str | float) or (isinstance(item, int) and item.bit_length() <= _INTEGER_BITS)

@@ -6,6 +6,7 @@ import pytest
 
 from sandbox.entrypoint import default_entrypoint, requires_python, tools_of, with_tests
 from sandbox.errors import InvalidArgument
+from sandbox.own_settings import OwnSettings
 
 
 @pytest.mark.parametrize(
@@ -55,10 +56,17 @@ def test_a_repository_without_a_sign_of_tests_gets_none() -> None:
     assert default_entrypoint(["app.py", "contest.py"], "[tool.ruff]\n", "broken[", "x") is None
 
 
-@pytest.mark.parametrize("text", ["", "tool = 1", "[tool", "project = []\ntool = []"])
+@pytest.mark.parametrize(
+    "text", ["", "tool = 1", "[tool", "project = []\ntool = []", f"[tool]\nx = 1{'0' * 5000}"]
+)
 def test_a_strange_pyproject_says_nothing(text: str) -> None:
     assert tools_of(text) == {}
     assert requires_python(text) is None
+
+
+def test_a_number_without_end_is_no_value_of_the_environment() -> None:
+    table = f"[tool.pdbox.env]\nLONG = 0x1{'0' * 5000}\nPORT = 8080\nNAME = 'x'\n"
+    assert OwnSettings.of(table).env == {"PORT": "8080", "NAME": "x"}
 
 
 def test_requires_python_is_read() -> None:
