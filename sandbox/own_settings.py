@@ -8,7 +8,6 @@ from typing import Any, Self, cast
 
 from sandbox.entrypoint import tools_of
 
-
 _INTEGER_BITS = 64
 
 
