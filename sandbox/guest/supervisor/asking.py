@@ -40,6 +40,8 @@ class Asking(Reports):
     def _take_turn(self, deadline: float, call) -> None:
         call.on_cancel(self._wake)
         with self._changed:
+            if self._turn_taken:
+                call.share()
             self._changed.wait_for(lambda: not self._turn_taken or call.cancelled.is_set(), left(deadline))
             if call.cancelled.is_set():
                 raise GuestError("cancelled", "The command was cancelled before its turn came.")
@@ -84,6 +86,7 @@ class Asking(Reports):
 
         Raises GuestError: invalid for an error in the reply, conflict when the program is not stopped (any more).
         """
+        call.share()
         with self._changed:
             self._require_stopped()
             target = self._at

@@ -14,6 +14,7 @@ import time
 from . import lines as pdb_lines
 from .asking import INTERRUPT_S, left
 from .errors import GuestError
+from .reading import Reading
 from .switching import Switching
 from .target import Target
 
@@ -38,6 +39,7 @@ class Program(Switching):
         """
         deadline = time.monotonic() + timeout_s
         if self._to_be_killed(lines, expect_stop):
+            call.share()
             return self.kill("It was killed while it was running.")
         self._take_turn(deadline, call)
         try:
@@ -143,7 +145,7 @@ class Program(Switching):
             target, debuggee = self._at, self._present()
             number = self._give(target, lines)
             self.state = "running"
-        target.send({"op": "command", "id": number, "lines": lines})
+        target.send({"op": "command", "id": number, "lines": lines}, call.try_to_share)
         stacks = None
         if not self._await_outcome(target, number, deadline, call):
             stacks = self._at_deadline(deadline, call)
@@ -175,8 +177,10 @@ class Program(Switching):
         if self._was_reading:
             self._await_settled(target, number, min(RETURN_S, left(deadline)), call)
             self._look_for_reading()
+        settled = self._await_settled(target, number, left(deadline), call)
+        if self._quit or self._ending or not settled:
+            call.try_to_share()
         with self._changed:
-            settled = self._await_settled(target, number, left(deadline), call)
             if self._quit:
                 self._end_all(target)
             elif self._ending and not self._gone:
@@ -184,7 +188,47 @@ class Program(Switching):
             return settled and not (call.cancelled.is_set() and not self._settled(target, number))
 
     def _await_settled(self, target: Target, number: int, seconds: float, call) -> bool:
-        return self._await(lambda: self._settled(target, number) or call.cancelled.is_set(), seconds)
+        deadline = time.monotonic() + seconds
+
+        def done() -> bool:
+            return self._settled(target, number) or call.cancelled.is_set()
+
+        reading = target.reading
+        if reading is not None and reading.lend():
+            try:
+                settled = self._read_until(done, reading, deadline, call)
+            finally:
+                reading.give_back()
+            if settled is not None:
+                return settled
+        call.try_to_share()
+        return self._await(done, left(deadline))
+
+    def _read_until(self, done, reading: Reading, deadline: float, call) -> bool | None:
+        """As `_await`, and read meanwhile: the debugger's frames, and (let read) what else its caller asks for. None when there is no more
+        to read here.
+        """
+        debugger = reading.fileno()
+        while True:
+            with self._changed:
+                self._advance()
+                if done():
+                    return True
+                if not left(deadline):
+                    return False
+                pause = self._pause(deadline)
+                self._changed.will_poll()
+            requests = call.unread
+            ready = self._changed.poll([debugger] if requests is None else [debugger, requests], pause)
+            if requests in ready:
+                call.look()
+            if debugger in ready and not reading.take_in():
+                return None
+
+    def _pause(self, deadline: float) -> float:
+        """How long to wait before having a look again."""
+        patience, rest = self._targets.patience(), left(deadline)
+        return rest if patience is None else min(rest, patience)
 
     def _await(self, done, seconds: float) -> bool:
         """Wait until `done()`; another process that has stopped gets its turn when the current one takes too long."""
@@ -194,10 +238,9 @@ class Program(Switching):
                 self._advance()
                 if done():
                     return True
-                patience, rest = self._targets.patience(), left(deadline)
-                if not rest:
+                if not left(deadline):
                     return False
-                self._changed.wait(rest if patience is None else min(rest, patience))
+                self._changed.wait(self._pause(deadline))
 
     def _end_all(self, target: Target) -> None:
         """`q` was given to `target`: the program ends with all that it has started."""

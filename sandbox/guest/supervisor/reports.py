@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 
 from .debuggee import Debuggee
 from .entrypoint import Launch
+from .reading import Changes
 from .stop import LIMIT, bounded, said
 from .target import Target
 from .targets import MAX_TARGETS, TOO_MANY, Targets, merged, where
@@ -33,7 +33,7 @@ class Reports:
 
     def __init__(self, state) -> None:
         self._state = state
-        self._changed = threading.Condition()
+        self._changed = Changes()
         self._debuggee: Debuggee | None = None
         self._good: Launch | None = None
         """The last launch that came to a prompt: what a command without an entry point starts."""
@@ -185,7 +185,7 @@ class Reports:
         main.owed = None
         for target in self._targets.all.values():
             if target.channel is not None:
-                target.channel.close()
+                target.channel.hang_up()  # who reads it closes it
         debuggee.close()
 
     def _has_room(self) -> bool:

@@ -137,6 +137,7 @@ class Starting(Asking):
     def _start(
         self, text: str, asked_env: dict, arguments: list | None, lines: list, deadline: float, call
     ) -> tuple:
+        call.share()
         base = self._environment()
         launch = parse(text, self._state.workdir, dict(base, **asked_env))
         launch.asked_env = asked_env

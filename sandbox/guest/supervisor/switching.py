@@ -28,6 +28,7 @@ class Switching(Starting):
             match = _LINE.match(lines[0])
             if match is None or not self._at.place.at_pdb_prompt():
                 break
+            call.share()
             self._serving = self._serving or self._next_number()
             if match.group(1) is None:
                 with self._changed:

@@ -9,6 +9,7 @@ import socket
 import threading
 
 from ..frames import FrameSocket, pack
+from .reading import Reading
 from .stop import Place
 
 REAL_TIME = hasattr(signal, "SIGRTMIN")
@@ -28,6 +29,7 @@ class Target:
         self.debuggee: object = None
         """The run that it belongs to."""
         self.channel: FrameSocket | None = None
+        self.reading: Reading | None = None
         self.process: Process | OwnProcess | None = None
         self.place = Place()
         self.owed: int | None = None
@@ -59,16 +61,24 @@ class Target:
         """Whether it is at a prompt, told or not."""
         return self.owed is None or self.pending is not None
 
+    def connect(self, channel: FrameSocket, hear) -> None:
+        """Talk over `channel` from now on; what comes is given to `hear(target, header)`, once somebody reads."""
+        self.reading = Reading(channel, lambda header: hear(self, header))
+        self.channel = channel
+
     def told_as(self) -> dict:
         """What an answer says of it."""
         return {"number": self.number, "pid": self.pid, "parent": self.parent, "program": self.program}
 
-    def send(self, header: dict) -> None:
-        """Send the debugger a frame. A process that is gone gets nothing; its end is told as usual."""
+    def send(self, header: dict, before_waiting=None) -> None:
+        """Send the debugger a frame. A process that is gone gets nothing; its end is told as usual.
+
+        `before_waiting()` is called when it doesn't take all of it at once.
+        """
         channel = self.channel
         try:
             if channel is not None:
-                channel.send(header)
+                channel.send(header, before_waiting=before_waiting)
         except OSError:
             pass
 
@@ -82,7 +92,7 @@ class Target:
         except OSError:
             return False
         if sent < len(frame):
-            self.channel.close()  # half a frame: the stream is of no more use
+            self.channel.hang_up()  # half a frame: the stream is of no more use
             return False
         return self.interrupt()
 
