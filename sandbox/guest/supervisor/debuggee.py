@@ -11,6 +11,7 @@ import socket
 import threading
 
 from ..frames import FrameSocket
+from ..word import Seen
 from .errors import GuestError
 from .following import UNSEEN, Following
 from .target import DUMP, SHOW, OwnProcess, Process, Target, first_line, parent_of
@@ -67,14 +68,16 @@ class Debuggee:
         ours, theirs = socket.socketpair()
         theirs_fd = theirs.fileno()
         self.main.connect(FrameSocket(ours), self._heard)
-        argv = self.launch.interpreter + [_LAUNCHER, str(theirs_fd), str(self._native_fd)]
+        word = self.main.word = Seen(state.home)
+        passed = (theirs_fd, self._native_fd, word.fd)
+        argv = self.launch.interpreter + [_LAUNCHER] + [str(fd) for fd in passed]
         try:
             self.child = state.children.spawn(
                 argv,
                 cwd,
                 env,
                 *streams,
-                pass_fds=(theirs_fd, self._native_fd),
+                pass_fds=passed,
                 on_exit=self._reaped,
             )
         finally:

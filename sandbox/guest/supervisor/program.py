@@ -145,7 +145,10 @@ class Program(Switching):
             target, debuggee = self._at, self._present()
             number = self._give(target, lines)
             self.state = "running"
-        target.send({"op": "command", "id": number, "lines": lines}, call.try_to_share)
+            # Where others wait for their turn, it matters at once when it goes on.
+            quiet = not self._targets.seen and len(lines) == 1
+        request = {"op": "command", "id": number, "lines": lines, "quiet": quiet}
+        target.send(request, call.try_to_share)
         stacks = None
         if not self._await_outcome(target, number, deadline, call):
             stacks = self._at_deadline(deadline, call)

@@ -302,6 +302,7 @@ class Reports:
             self._good = self._present().launch
         target.place.update(header)
         if fresh:
+            target.resumed = True
             self._was_reading = self.state == "waiting_for_input"
             target.looked = self._look(target)
         self._drop_so_far(target)

@@ -9,6 +9,7 @@ import socket
 import threading
 
 from ..frames import FrameSocket, pack
+from ..word import Seen
 from .reading import Reading
 from .stop import Place
 
@@ -38,8 +39,10 @@ class Target:
         """What it owes is the reply to a question, not to a command."""
         self.lines: list = []
         self.left: int | None = None
-        self.resumed = False
-        self.stepping = False
+        self.word: Seen | None = None
+        """Where it leaves word that it goes on."""
+        self._resumed = False
+        self._stepping = False
         self.since = 0.0
         """When it was given what it owes."""
         self.arrivals = 0
@@ -60,6 +63,32 @@ class Target:
     def stopped(self) -> bool:
         """Whether it is at a prompt, told or not."""
         return self.owed is None or self.pending is not None
+
+    @property
+    def resumed(self) -> bool:
+        """Whether the program goes on, and the debugger does not evaluate something."""
+        self._see_word()
+        return self._resumed
+
+    @resumed.setter
+    def resumed(self, value: bool) -> None:
+        self._resumed = value
+
+    @property
+    def stepping(self) -> bool:
+        """Whether it goes on to a stop that comes soon."""
+        self._see_word()
+        return self._stepping
+
+    @stepping.setter
+    def stepping(self, value: bool) -> None:
+        self._stepping = value
+
+    def _see_word(self) -> None:
+        if self.word is not None and self.owed is not None and not self._resumed:
+            number, steps = self.word.look()
+            if number == self.owed:
+                self._resumed, self._stepping = True, steps
 
     def connect(self, channel: FrameSocket, hear) -> None:
         """Talk over `channel` from now on; what comes is given to `hear(target, header)`, once somebody reads."""
@@ -114,6 +143,9 @@ class Target:
             self.channel.close()
         if self.process is not None:
             self.process.close()
+        word, self.word = self.word, None
+        if word is not None:
+            word.close()
 
 
 class Process:
