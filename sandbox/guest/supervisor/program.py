@@ -154,14 +154,13 @@ class Program(Switching):
             stacks = self._at_deadline(deadline, call)
         with self._changed:
             restart = self._restart if self._debuggee is debuggee else None
-            if restart is not None:
-                self._carried += [dict(event, not_run=[]) for event in self._take(self._own)]
-        if restart is not None:
-            return self._restarted(restart, deadline, call)
-        with self._changed:
-            self._refuse_usage_error()
-            reason = "deadline" if self.state == "running" else None
-            return self._answer_own(call, native_stack=stacks, reason=reason)
+            if restart is None:
+                if self._gone:
+                    self._refuse_usage_error()
+                reason = "deadline" if self.state == "running" else None
+                return self._answer_own(call, native_stack=stacks, reason=reason)
+            self._carried += [dict(event, not_run=[]) for event in self._take(self._own)]
+        return self._restarted(restart, deadline, call)
 
     def _settled(self, target: Target, number: int) -> bool:
         return bool(
@@ -181,8 +180,9 @@ class Program(Switching):
             self._await_settled(target, number, min(RETURN_S, left(deadline)), call)
             self._look_for_reading()
         settled = self._await_settled(target, number, left(deadline), call)
-        if self._quit or self._ending or not settled:
-            call.try_to_share()
+        if settled and not (self._quit or self._ending or call.cancelled.is_set()):
+            return True
+        call.try_to_share()
         with self._changed:
             if self._quit:
                 self._end_all(target)
@@ -284,12 +284,11 @@ class Program(Switching):
         return stacks
 
     def _refuse_usage_error(self) -> None:
-        """pytest that found nothing by the names it was given has not run anything: a wrong entry point."""
+        """The program has ended. pytest that found nothing by the names it was given has not run anything: a wrong entry point."""
         target = self._present().launch.target
         is_pytest = os.path.basename(target["target"]) in ("pytest", "py.test")
         if (
-            self._gone
-            and is_pytest
+            is_pytest
             and self._at.place.exit_code == PYTEST_USAGE_ERROR
             and self.stop == self._entry
         ):

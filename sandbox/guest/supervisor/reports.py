@@ -84,7 +84,8 @@ class Reports:
                 return
             if isinstance(header.get("breakpoints"), list) and event != "reply":
                 self._take_table(target, header["breakpoints"])
-            self._notice(header.get("notices") or [])
+            if header.get("notices"):
+                self._notice(header["notices"])
             handler(target, header)
             # Nobody waits for a program to go on: waking them would cost each step its time.
             if event not in ("resumed", "line") or self._targets.seen:
@@ -359,6 +360,8 @@ class Reports:
 
     def _drop_so_far(self, target: Target) -> None:
         # What was said ahead of the reply is in it.
+        if not self._said:
+            return
         self._said = [event for event in self._said if event["id"] != target.owed or not event.get("so_far")]
 
     def _on_input(self, target: Target, header: dict) -> None:
@@ -446,7 +449,8 @@ class Reports:
 
     def _look(self, target: Target) -> tuple:
         path = (target.place.frame or {}).get("path") or ""
-        return path, self._state.touched, _stamp(os.path.join(self._state.workdir, path))
+        absolute = path if path[:1] == "/" else self._state.workdir + "/" + path
+        return path, self._state.touched, _stamp(absolute)
 
 
 def _counted(told: dict, counts: dict) -> dict:

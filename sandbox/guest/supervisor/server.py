@@ -463,6 +463,9 @@ class Server:
 
     def _find(self, op: str):
         # Loaded when first asked for: most of the supervisor's start would be imports that a session may never use.
+        found = self._ops.get(op)
+        if found is not None:
+            return found
         with self._changed:
             while op not in self._ops and self._modules:
                 self._load_next(1)
