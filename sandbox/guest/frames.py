@@ -61,6 +61,10 @@ class FrameStream:
         self._sending = threading.Lock()
         self._buffer = b""
 
+    def fileno(self) -> int:
+        """The descriptor that frames arrive at, where there is just one."""
+        raise NotImplementedError
+
     def send(self, header: dict, payload: bytes = b"") -> None:
         """Send one whole frame. Raises OSError when the other side is gone, ValueError when the frame is too large."""
         frame = pack(header, payload)
@@ -133,7 +137,7 @@ class FrameSocket(FrameStream):
         return self.sock.fileno()
 
     def send(self, header: dict, payload: bytes = b"", before_waiting=None) -> None:
-        """Send one whole frame; `before_waiting()` is called if the other side does not take all of it at once. Raises as `FrameStream.send`."""
+        """As `FrameStream.send`; `before_waiting()` is called if the other side does not take all of it at once."""
         frame = pack(header, payload)
         with self._sending:
             try:

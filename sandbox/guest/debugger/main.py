@@ -9,8 +9,8 @@ import os
 import sys
 
 # All at once: a module that is imported later would be looked for where the program imports from.
-from . import arrays, children, descriptors, engine, entries, inspecting, runner_hooks, stdin, targets
 from .. import word
+from . import arrays, children, descriptors, engine, entries, inspecting, runner_hooks, stdin, targets
 from .channel import Channel, Closed, lift
 from .interrupt import Gate, Interrupts
 from .session import Session

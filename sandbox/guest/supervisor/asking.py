@@ -42,7 +42,9 @@ class Asking(Reports):
         with self._changed:
             if self._turn_taken:
                 call.share()
-                self._changed.wait_for(lambda: not self._turn_taken or call.cancelled.is_set(), left(deadline))
+                self._changed.wait_for(
+                    lambda: not self._turn_taken or call.cancelled.is_set(), left(deadline)
+                )
             if call.cancelled.is_set():
                 raise GuestError("cancelled", "The command was cancelled before its turn came.")
             if self._turn_taken:

@@ -287,11 +287,7 @@ class Program(Switching):
         """The program has ended. pytest that found nothing by the names it was given has not run anything: a wrong entry point."""
         target = self._present().launch.target
         is_pytest = os.path.basename(target["target"]) in ("pytest", "py.test")
-        if (
-            is_pytest
-            and self._at.place.exit_code == PYTEST_USAGE_ERROR
-            and self.stop == self._entry
-        ):
+        if is_pytest and self._at.place.exit_code == PYTEST_USAGE_ERROR and self.stop == self._entry:
             self._refuse_start()
 
     def _restarted(self, header: dict, deadline: float, call) -> dict:

@@ -14,7 +14,7 @@ KEPT = (
     "return_value",
     "test",
 )
-_NOWHERE = dict.fromkeys(KEPT)
+_NOWHERE: dict = dict.fromkeys(KEPT)
 LIMIT = 256 << 10
 """Characters of pdb's text in one answer; more of it loses its middle."""
 MAX_LINE = 2000
