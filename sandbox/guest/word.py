@@ -36,10 +36,13 @@ class Seen:
     def look(self) -> tuple:
         """(number of the request, whether it steps), as last told. The program may write what it likes."""
         # Not mapped: the program may cut it off, and reading it there would kill us.
-        told = int.from_bytes(os.pread(self.fd, SIZE, 0), "little")
+        try:
+            told = int.from_bytes(os.pread(self.fd, SIZE, 0), "little")
+        except OSError:  # the run is over
+            told = 0
         return told >> 1, bool(told & 1)
 
     def close(self) -> None:
         """Let go of it."""
-        os.close(self.fd)
-        self.fd = -1
+        fd, self.fd = self.fd, -1
+        os.close(fd)

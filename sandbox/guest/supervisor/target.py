@@ -85,8 +85,9 @@ class Target:
         self._stepping = value
 
     def _see_word(self) -> None:
-        if self.word is not None and self.owed is not None and not self._resumed:
-            number, steps = self.word.look()
+        word = self.word
+        if word is not None and self.owed is not None and not self._resumed:
+            number, steps = word.look()
             if number == self.owed:
                 self._resumed, self._stepping = True, steps
 
