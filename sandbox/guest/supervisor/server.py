@@ -170,14 +170,19 @@ class Connection:
 
     def serve(self) -> None:
         """Greet, then serve. Returns soon: the stream is read to its end by whichever thread has its turn."""
+        self.greet()
+        self.lead()
+
+    def greet(self) -> None:
+        """Say hello."""
         self.send(self.server.hello())
-        self._lead()
 
     def fileno(self) -> int:
         """Where requests arrive."""
         return self._stream.fileno()
 
-    def _lead(self) -> None:
+    def lead(self) -> None:
+        """Read requests and serve them, until another thread reads on or the stream has ended."""
         # Whoever reads a request serves it, and where that takes its time another thread reads on: so most need no second thread.
         while True:
             request = None
@@ -225,7 +230,7 @@ class Connection:
 
     def hand_over(self) -> None:
         """Have another thread read on. Raises RuntimeError when none can be had."""
-        self.server.workers.submit(self._lead)
+        self.server.workers.submit(self.lead)
 
     def refuse_next(self) -> bool:
         """Read one more request and refuse it: there is no thread to serve it. False when the stream has ended."""
@@ -364,12 +369,15 @@ class Server:
         listener.listen(16)
         threading.Thread(target=self._accept, args=(listener,), name="accept", daemon=True).start()
 
-    def connect(self, stream: FrameStream) -> None:
-        """Serve one more connection, in a thread of its own."""
+    def connect(self, stream: FrameStream, greeting: bool = False) -> None:
+        """Serve one more connection, in a thread of its own. With `greeting` it has been greeted when this returns."""
         connection = Connection(self, stream)
         with self._changed:
             self._connections.add(connection)
-        threading.Thread(target=connection.serve, name="connection", daemon=True).start()
+        if greeting:
+            connection.greet()
+        serve = connection.lead if greeting else connection.serve
+        threading.Thread(target=serve, name="connection", daemon=True).start()
 
     def hello(self) -> dict:
         """What a new connection is greeted with."""
