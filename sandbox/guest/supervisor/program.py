@@ -148,9 +148,8 @@ class Program(Switching):
             # Where others wait for their turn, it matters at once when it goes on.
             quiet = not self._targets.seen and len(lines) == 1
         request = {"op": "command", "id": number, "lines": lines, "quiet": quiet}
-        target.send(request, call.try_to_share)
         stacks = None
-        if not self._await_outcome(target, number, deadline, call):
+        if not self._await_outcome(target, number, self._sent(target, request, call), deadline, call):
             stacks = self._at_deadline(deadline, call)
         with self._changed:
             restart = self._restart if self._debuggee is debuggee else None
@@ -161,6 +160,23 @@ class Program(Switching):
                 return self._answer_own(call, native_stack=stacks, reason=reason)
             self._carried += [dict(event, not_run=[]) for event in self._take(self._own)]
         return self._restarted(restart, deadline, call)
+
+    @staticmethod
+    def _sent(target: Target, request: dict, call) -> Reading | None:
+        """Send a request; gives what `target` lends, from before it can answer: its thread needn't wake up for that."""
+        lent = [target.lend()]
+
+        def before_waiting() -> None:
+            _give_back(lent.pop())
+            lent.append(None)
+            call.try_to_share()
+
+        try:
+            target.send(request, before_waiting)
+        except BaseException:
+            _give_back(lent[0])
+            raise
+        return lent[0]
 
     def _settled(self, target: Target, number: int) -> bool:
         return bool(
@@ -174,12 +190,15 @@ class Program(Switching):
             or self._quit
         )
 
-    def _await_outcome(self, target: Target, number: int, deadline: float, call) -> bool:
+    def _await_outcome(
+        self, target: Target, number: int, lent: Reading | None, deadline: float, call
+    ) -> bool:
         """Whether there is something to tell."""
         if self._was_reading:
-            self._await_settled(target, number, min(RETURN_S, left(deadline)), call)
+            self._await_settled(target, number, lent, min(RETURN_S, left(deadline)), call)
             self._look_for_reading()
-        settled = self._await_settled(target, number, left(deadline), call)
+            lent = target.lend()
+        settled = self._await_settled(target, number, lent, left(deadline), call)
         if settled and not (self._quit or self._ending or call.cancelled.is_set()):
             return True
         call.try_to_share()
@@ -190,18 +209,18 @@ class Program(Switching):
                 self._await_end(min(END_GRACE_S, left(deadline)))
             return settled and not (call.cancelled.is_set() and not self._settled(target, number))
 
-    def _await_settled(self, target: Target, number: int, seconds: float, call) -> bool:
+    def _await_settled(self, target: Target, number: int, lent: Reading | None, seconds: float, call) -> bool:
+        """Wait until there is something to tell; what is `lent` to read meanwhile is given back."""
         deadline = time.monotonic() + seconds
 
         def done() -> bool:
             return self._settled(target, number) or call.cancelled.is_set()
 
-        reading = target.reading
-        if reading is not None and reading.lend():
+        if lent is not None:
             try:
-                settled = self._read_until(done, reading, deadline, call)
+                settled = self._read_until(done, lent, deadline, call)
             finally:
-                reading.give_back()
+                lent.give_back()
             if settled is not None:
                 return settled
         call.try_to_share()
@@ -341,3 +360,8 @@ class Program(Switching):
             with self._changed:
                 self.state = before if self.state == "running" else self.state
             raise
+
+
+def _give_back(lent: Reading | None) -> None:
+    if lent is not None:
+        lent.give_back()

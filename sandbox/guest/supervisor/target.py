@@ -112,6 +112,10 @@ class Target:
         except OSError:
             pass
 
+    def lend(self) -> Reading | None:
+        """The reading of what comes, to be given back; None when it can't be had: then its thread reads."""
+        return self.reading if self.reading is not None and self.reading.lend() else None
+
     def post(self, header: dict) -> bool:
         """Send a running debugger a frame and have it look; never waits. False when it can't be told."""
         if self.channel is None or not self.signal(0):
