@@ -35,26 +35,6 @@ def pack(header: dict, payload: bytes = b"") -> bytes:
     return _LENGTHS.pack(len(text), len(payload)) + text + payload
 
 
-def read(read_exactly) -> tuple[dict, bytes] | None:
-    """The next frame as (header, payload); `read_exactly(n)` gives n bytes, or fewer at the end of the stream.
-
-    None at a clean end. Raises BrokenFrame.
-    """
-    lengths = read_exactly(_LENGTHS.size)
-    if not lengths:
-        return None
-    if len(lengths) < _LENGTHS.size:
-        raise BrokenFrame("the stream ended inside a frame")
-    header_size, payload_size = _LENGTHS.unpack(lengths)
-    if header_size > MAX_HEADER or payload_size > MAX_PAYLOAD:
-        raise BrokenFrame("frame of %d + %d bytes is too large" % (header_size, payload_size))
-    text = read_exactly(header_size)
-    payload = read_exactly(payload_size) if payload_size else b""
-    if len(text) < header_size or len(payload) < payload_size:
-        raise BrokenFrame("the stream ended inside a frame")
-    return _parse(text), bytes(payload)
-
-
 def _parse(text):
     try:
         header = json.loads(text.decode("utf-8"))
@@ -63,6 +43,10 @@ def _parse(text):
     if not isinstance(header, dict):
         raise BrokenFrame("the header is not a JSON object")
     return header
+
+
+def _growing(data) -> bytearray:
+    return data if isinstance(data, bytearray) else bytearray(data)
 
 
 class FrameStream:
@@ -75,7 +59,11 @@ class FrameStream:
         self._receive_some = receive_some
         self._send_all = send_all
         self._sending = threading.Lock()
-        self._buffer = bytearray()
+        self._buffer = b""
+
+    def fileno(self) -> int:
+        """The descriptor that frames arrive at, where there is just one."""
+        raise NotImplementedError
 
     def send(self, header: dict, payload: bytes = b"") -> None:
         """Send one whole frame. Raises OSError when the other side is gone, ValueError when the frame is too large."""
@@ -85,7 +73,33 @@ class FrameStream:
 
     def receive(self) -> tuple[dict, bytes] | None:
         """The next frame as (header, payload), or None at the end of the stream. Raises BrokenFrame, OSError."""
-        return read(self._exactly)
+        while True:
+            frame = self.whole()
+            if frame is not None:
+                return frame
+            data = self._receive_some(_CHUNK if len(self._buffer) < _CHUNK else 1 << 20)
+            if not self._take_in(data):
+                return None
+
+    def whole(self) -> tuple[dict, bytes] | None:
+        """The next frame as (header, payload) if all of it has been read; else None. Raises BrokenFrame."""
+        buffer = self._buffer
+        if len(buffer) < _LENGTHS.size:
+            return None
+        header_size, payload_size = _LENGTHS.unpack_from(buffer)
+        if header_size > MAX_HEADER or payload_size > MAX_PAYLOAD:
+            raise BrokenFrame("frame of %d + %d bytes is too large" % (header_size, payload_size))
+        start = _LENGTHS.size + header_size
+        end = start + payload_size
+        if len(buffer) < end:
+            return None
+        header, payload = _parse(buffer[_LENGTHS.size : start]), bytes(buffer[start:end])
+        if len(buffer) == end:
+            self._buffer = b""
+        else:
+            self._buffer = _growing(buffer)
+            del self._buffer[:end]
+        return header, payload
 
     @property
     def buffered(self) -> bool:
@@ -95,33 +109,65 @@ class FrameStream:
     def close(self) -> None:
         """End the stream. Nothing to do for one that doesn't own what it goes over."""
 
-    def _exactly(self, size):
-        buffer = self._buffer
-        while len(buffer) < size:
-            data = self._receive_some(max(_CHUNK, min(size - len(buffer), 1 << 20)))
-            if not data:
-                break
-            buffer += data
-        wanted = bytes(buffer[:size])
-        del buffer[:size]
-        return wanted
+    def _take_in(self, data) -> bool:
+        """False at the end of the stream. Raises BrokenFrame when that is inside of a frame."""
+        if not data and self._buffer:
+            raise BrokenFrame("the stream ended inside a frame")
+        # Mostly it is one frame and all of it. Where it is not, what is there must not be copied for each piece.
+        if self._buffer:
+            self._buffer = _growing(self._buffer)
+            self._buffer += data
+        else:
+            self._buffer = data
+        return bool(data)
 
 
 class FrameSocket(FrameStream):
     """Frames over a connected stream socket."""
 
     def __init__(self, sock):
+        import socket
+
         super().__init__(sock.recv, sock.sendall)
         self.sock = sock
+        self._at_once = socket.MSG_DONTWAIT
 
-    def close(self) -> None:
-        """Close the socket; a thread that receives or sends on it comes back."""
+    def fileno(self) -> int:
+        """The descriptor that frames arrive at."""
+        return self.sock.fileno()
+
+    def send(self, header: dict, payload: bytes = b"", before_waiting=None) -> None:
+        """As `FrameStream.send`; `before_waiting()` is called if the other side does not take all of it at once."""
+        frame = pack(header, payload)
+        with self._sending:
+            try:
+                sent = self.sock.send(frame, self._at_once)
+            except BlockingIOError:
+                sent = 0
+            if sent < len(frame):
+                if before_waiting is not None:
+                    before_waiting()
+                self._send_all(memoryview(frame)[sent:])
+
+    def take_in(self) -> bool:
+        """Read what has come, never waiting for it; False at the end of the stream. Raises BrokenFrame, OSError."""
+        try:
+            return self._take_in(self.sock.recv(_CHUNK, self._at_once))
+        except BlockingIOError:
+            return True
+
+    def hang_up(self) -> None:
+        """End it, without letting go of the socket: a thread that receives or sends on it comes back."""
         import socket
 
         try:
             self.sock.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass  # not connected any more
+
+    def close(self) -> None:
+        """Close the socket; a thread that receives or sends on it comes back."""
+        self.hang_up()
         self.sock.close()
 
 
@@ -131,6 +177,10 @@ class FramePipe(FrameStream):
     def __init__(self, read_fd, write_fd):
         super().__init__(lambda size: os.read(read_fd, size), self._write)
         self._fds = (read_fd, write_fd)
+
+    def fileno(self) -> int:
+        """The descriptor that frames arrive at."""
+        return self._fds[0]
 
     def _write(self, data):
         view = memoryview(data)

@@ -9,6 +9,7 @@ import os
 import sys
 
 # All at once: a module that is imported later would be looked for where the program imports from.
+from .. import word
 from . import arrays, children, descriptors, engine, entries, inspecting, runner_hooks, stdin, targets
 from .channel import Channel, Closed, lift
 from .interrupt import Gate, Interrupts
@@ -27,6 +28,8 @@ def prepare(numbers, loaded):
     dump_fd = None
     if len(numbers) > 1:
         dump_fd = lift(numbers[1])
+    if len(numbers) > 2:
+        session.word = _word(numbers[2])
     session.configure(message)
     options = message.get("options") or {}
     session.engine = engine.choose(options.get("engine"), session)
@@ -60,6 +63,15 @@ def prepare(numbers, loaded):
             sys.exit(exit_code)
 
     return start
+
+
+def _word(fd):
+    try:
+        return word.Left(fd)
+    except (ImportError, OSError, ValueError):
+        return None  # then it is sent
+    finally:
+        os.close(fd)
 
 
 def _orig_argv(target):

@@ -85,6 +85,9 @@ class NewerPdb(pdb.Pdb):
 
         def interaction(self, frame, traceback):
             exceptions, traceback = self._get_tb_and_exceptions(traceback)
+            if not exceptions:
+                pdb.Pdb.interaction(self, frame, traceback)
+                return
             with self._hold_exceptions(exceptions):
                 pdb.Pdb.interaction(self, frame, traceback)
 

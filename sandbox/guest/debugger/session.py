@@ -41,7 +41,9 @@ class Session:
         self._left = 0  # lines that the supervisor knows not to be taken yet
         self._not_run = []
         self._request = None
+        self._quiet = False
         self._told = set()
+        self.word = None  # where the supervisor looks for whether the program goes on
 
     def configure(self, message):
         """Take the options of `launch`."""
@@ -133,14 +135,19 @@ class Session:
         if prompted or self._left != len(self._lines):
             # Now, and not at the next prompt, what the supervisor can't know otherwise: the program may die before it.
             self._left = len(self._lines)
-            event = {"event": "resumed", "id": self._request, "left": self._left, "steps": debugger.stepping}
-            event["text"] = self.reply.fresh()
-            table = self.table.changes(self.main_debugger)
-            if table is not None:
-                event["breakpoints"] = table
-            self.channel.send(event)
+            self._tell_resumed(debugger.stepping)
         self.turn.leave(debugger.stepping)
         self.engine.resume(debugger, frame)
+
+    def _tell_resumed(self, steps):
+        text, table = self.reply.fresh(), self.table.changes(self.main_debugger)
+        if self._quiet and self._request is not None and not (text or table is not None or self._left):
+            self.word.leave(self._request, steps)
+            return
+        event = {"event": "resumed", "id": self._request, "left": self._left, "steps": steps, "text": text}
+        if table is not None:
+            event["breakpoints"] = table
+        self.channel.send(event)
 
     def _guard(self, debugger, frame):
         if frame is None or not self.project.contains(frame):
@@ -314,6 +321,7 @@ class Session:
             elif kind == "command":
                 self._request = message.get("id")
                 self._lines = [str(line) for line in message.get("lines") or [""]]
+                self._quiet = bool(message.get("quiet")) and self.word is not None and self.child is None
             else:
                 self._answer(kind, message, debugger)
 
@@ -441,6 +449,7 @@ class Session:
         self.reply.clear()
         self.waiting, self.evaluating = False, None
         self._lines, self._left, self._not_run, self._request = [], 0, [], None
+        self._quiet = False
         self.hold_notices, self._told = [], set()
         self.child, self.held, self.post_mortems = evaluating, True, False
         debugger = getattr(self._local, "debugger", None)

@@ -12,7 +12,9 @@ class Turn:
 
     def __init__(self, gate):
         self._gate = gate
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._waiting = 0  # threads: mostly there is none, and each step takes the turn
         self._owner = None
         self._depth = 0
         self._stepper = None
@@ -24,18 +26,25 @@ class Turn:
             if self._owner == me:
                 self._depth += 1
                 return
-            with self._changed:
+            with self._lock:
                 while self._owner is not None or self._stepper not in (None, me):
-                    if self._owner is not None:
-                        self._changed.wait()
-                    elif not self._changed.wait(PATIENCE_S) and self._owner is None:
-                        self._stepper = None  # it waits for us, or for something that takes its time
+                    self._wait()
                 self._owner, self._depth = me, 1
+
+    def _wait(self):
+        self._waiting += 1
+        try:
+            if self._owner is not None:
+                self._changed.wait()
+            elif not self._changed.wait(PATIENCE_S) and self._owner is None:
+                self._stepper = None  # it waits for us, or for something that takes its time
+        finally:
+            self._waiting -= 1
 
     def leave(self, stepping):
         """Give the turn back; `stepping`: this thread stops again soon and wants it first."""
         me = threading.get_ident()
-        with self._gate, self._changed:
+        with self._gate, self._lock:
             if self._owner != me:
                 return  # a forked child, back from a stop of its parent
             self._depth -= 1
@@ -43,10 +52,11 @@ class Turn:
                 return
             self._owner = None
             self._stepper = me if stepping else None
-            self._changed.notify_all()
+            if self._waiting:
+                self._changed.notify_all()
 
     def forget_stepper(self):
         """The stepping thread has ended."""
-        with self._gate, self._changed:
+        with self._gate, self._lock:
             self._stepper = None
             self._changed.notify_all()

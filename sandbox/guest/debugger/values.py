@@ -230,6 +230,7 @@ class Memory:
         return found[:_NAMES]
 
 
+_NUMBERS = frozenset((int, float, complex, bool, type(None)))
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), tuple, frozenset)
 
 
@@ -267,6 +268,8 @@ def _locals(frame):
 
 def _fingerprint(value, depth=2):
     kind = type(value)
+    if kind in _NUMBERS:
+        return kind.__name__, 0, value if value == value else "nan"
     if arrays.library(kind) is not None:
         try:
             mark = arrays.mark(value, kind)
@@ -276,8 +279,6 @@ def _fingerprint(value, depth=2):
             return kind.__name__, id(value), mark
     if kind in (str, bytes):
         return kind.__name__, id(value), hash(value)
-    if kind in (int, float, complex, bool, type(None)):
-        return kind.__name__, 0, value if value == value else "nan"
     if depth and kind in (list, tuple, set, frozenset):
         return kind.__name__, id(value), len(value), _some(value, depth)
     if depth and kind is dict:

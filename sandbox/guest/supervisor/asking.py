@@ -40,7 +40,11 @@ class Asking(Reports):
     def _take_turn(self, deadline: float, call) -> None:
         call.on_cancel(self._wake)
         with self._changed:
-            self._changed.wait_for(lambda: not self._turn_taken or call.cancelled.is_set(), left(deadline))
+            if self._turn_taken:
+                call.share()
+                self._changed.wait_for(
+                    lambda: not self._turn_taken or call.cancelled.is_set(), left(deadline)
+                )
             if call.cancelled.is_set():
                 raise GuestError("cancelled", "The command was cancelled before its turn came.")
             if self._turn_taken:
@@ -52,8 +56,9 @@ class Asking(Reports):
             self._turn_taken = False
             self._serving = None
             self._carried = []
-            self._notice(self._notes)  # untold, where the call was refused or cancelled
-            self._notes = []
+            if self._notes:  # untold, where the call was refused or cancelled
+                self._notice(self._notes)
+                self._notes = []
             self._changed.notify_all()
 
     def _wake(self) -> None:
@@ -84,6 +89,7 @@ class Asking(Reports):
 
         Raises GuestError: invalid for an error in the reply, conflict when the program is not stopped (any more).
         """
+        call.share()
         with self._changed:
             self._require_stopped()
             target = self._at
@@ -170,6 +176,8 @@ class Asking(Reports):
     def _take_unseen(self) -> None:
         """What was said after its caller had gone is said again in a notice: the reply of this call is its own."""
         with self._changed:
+            if not self._said:
+                return
             events = self._take(lambda number: True)
             stopped = any(event.get("stopped") for event in events) and self.state == "stopped"
             if stopped:
@@ -197,7 +205,7 @@ class Asking(Reports):
 
         A cancelled call takes nothing: its caller doesn't listen any more. Holds the lock.
         """
-        extra = {key: value for key, value in extra.items() if value is not None}
+        extra = {key: extra[key] for key in extra if extra[key] is not None}
         if call is not None and call.cancelled.is_set():
             self._notice(notes)
             return stop_of(self.state, self.stop, self.run, self._at.place, [], ("", 0), None, [], extra)
@@ -220,8 +228,9 @@ class Asking(Reports):
         with self._changed:
             notes, self._notes = self._notes, []
             self._serving = self._serving or self._next_number()
-            self._said = [dict(event, id=self._serving) for event in self._carried] + self._said
-            self._carried = []
+            if self._carried:
+                self._said = [dict(event, id=self._serving) for event in self._carried] + self._said
+                self._carried = []
             return self._answer(self._own, notes, call, **extra)
 
 

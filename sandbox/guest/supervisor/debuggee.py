@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import select
 import socket
-import sys
 import threading
 
-from ..frames import BrokenFrame, FrameSocket
+from ..frames import FrameSocket
+from ..word import Seen
 from .errors import GuestError
 from .following import UNSEEN, Following
 from .target import DUMP, SHOW, OwnProcess, Process, Target, first_line, parent_of
@@ -40,6 +40,7 @@ class Debuggee:
         self._message = message
         self._listener = listener
         self._attaching = threading.Lock()
+        self._finished = False
         self.output, output_fd = state.output.open(ANSWER_BYTES // 2, ANSWER_BYTES // 2, KEPT_BYTES)
         self._native, self._native_fd = os.pipe()
         os.set_blocking(self._native, False)
@@ -66,15 +67,17 @@ class Debuggee:
     def _start_program(self, state, cwd: str, env: dict, streams: tuple) -> None:
         ours, theirs = socket.socketpair()
         theirs_fd = theirs.fileno()
-        self.main.channel = FrameSocket(ours)
-        argv = self.launch.interpreter + [_LAUNCHER, str(theirs_fd), str(self._native_fd)]
+        self.main.connect(FrameSocket(ours), self._heard)
+        word = self.main.word = Seen(state.home)
+        passed = (theirs_fd, self._native_fd, word.fd)
+        argv = self.launch.interpreter + [_LAUNCHER] + [str(fd) for fd in passed]
         try:
             self.child = state.children.spawn(
                 argv,
                 cwd,
                 env,
                 *streams,
-                pass_fds=(theirs_fd, self._native_fd),
+                pass_fds=passed,
                 on_exit=self._reaped,
             )
         finally:
@@ -102,7 +105,7 @@ class Debuggee:
         self.launch.target = chosen.target
         with self._attaching:
             self.main.process = Process(pid)
-            self.main.channel = FrameSocket(channel)
+            self.main.connect(FrameSocket(channel), self._heard)
         self._tell(*chosen.notices)
         options = dict(self._message["options"], held=True)
         self.main.send(dict(self._message, target=self.launch.told(), options=options))
@@ -119,7 +122,8 @@ class Debuggee:
         breakpoints with `counts` {id: (hits, ignore)} already. Whether it is taken.
         """
         target = Target(program=text or "")
-        target.debuggee, target.process, target.channel = self, Process(pid), FrameSocket(channel)
+        target.debuggee, target.process = self, Process(pid)
+        target.connect(FrameSocket(channel), self._heard)
         target.parent = parent_of(pid)
         table = self._listener.on_child(target, counts)
         if table is None:
@@ -200,37 +204,29 @@ class Debuggee:
         return False
 
     def _receive(self) -> None:
-        finished = False
-        for header in self._headers(self.main):
-            finished = finished or header.get("event") == "end"
-            if self.launch.command and header.get("event") in ("quit", "restart"):
-                self.kill()  # the command would go on without its program
+        self._read(self.main)
         if self.child.wait(1.0) is None:
-            self._lost(finished)
+            self._lost(self._finished)
         self._ended()
 
     def _receive_child(self, target: Target) -> None:
-        for _ in self._headers(target):
-            pass
+        self._read(target)
         self._listener.on_gone(target)
         target.close()
 
-    def _headers(self, target: Target):
-        """What comes from a process, when it has been heard; ends with its channel, or when it sends what it must not."""
-        channel = target.channel
-        assert channel is not None
-        try:
-            while True:
-                frame = channel.receive()
-                if frame is None:
-                    break
-                self._listener.on_event(target, frame[0])
-                yield frame[0]
-        except OSError:
-            pass  # killed, or closed by the program
-        except (BrokenFrame, TypeError, ValueError, KeyError, AttributeError) as exc:
-            # The program may forge what it likes; then it runs without its debugger.
-            print("the debugger sent what it must not send: %r" % exc, file=sys.stderr)
+    @staticmethod
+    def _read(target: Target) -> None:
+        assert target.reading is not None
+        target.reading.run()
+
+    def _heard(self, target: Target, header: dict) -> None:
+        """A frame has come; in whatever thread it was read."""
+        self._listener.on_event(target, header)
+        if target is not self.main:
+            return
+        self._finished = self._finished or header.get("event") == "end"
+        if self.launch.command and header.get("event") in ("quit", "restart"):
+            self.kill()  # the command would go on without its program
 
     def _lost(self, finished: bool) -> None:
         process = self.main.process

@@ -13,7 +13,6 @@ from .breakpoints import Breakpoints
 from .children import Children
 from .kept import KeptTexts
 from .output import OutputReader
-from .program import Program
 from .server import Server
 
 _PR_SET_DUMPABLE = 4
@@ -34,7 +33,22 @@ class Supervisor:
         self.output = OutputReader()
         self.kept = KeptTexts()
         self.breakpoints = Breakpoints(self.workdir)
-        self.program = Program(self)
+        self._loading = threading.Lock()
+        self._program = None
+
+    @property
+    def program(self):
+        """The debugged program."""
+        return self._program or self.load_program()
+
+    def load_program(self):
+        """Have `program`, which is half of all that is to be loaded: a connection is greeted before."""
+        with self._loading:
+            if self._program is None:
+                from .program import Program
+
+                self._program = Program(self)
+            return self._program
 
 
 def main(config: dict) -> None:
@@ -46,7 +60,8 @@ def main(config: dict) -> None:
     _end_on_signals(server)
     server.listen(config["socket"])
     if stream is not None:
-        server.connect(stream)
+        server.connect(stream, greeting=True)
+    state.load_program()  # while the other side reads the greeting
     reason = server.wait()
     _end(state, server, reason)
 

@@ -96,6 +96,8 @@ class Stream:
         Bytes that are not UTF-8 come as \\xNN. A character that has arrived in part waits for its rest.
         """
         with self._lock:
+            if not self._new.total:
+                return "", 0
             head, tail, omitted = self._new.get()
             self._new.clear()
             pending = b"" if self.ended.is_set() else _unfinished(head + tail if not omitted else tail)

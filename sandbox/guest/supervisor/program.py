@@ -14,6 +14,7 @@ import time
 from . import lines as pdb_lines
 from .asking import INTERRUPT_S, left
 from .errors import GuestError
+from .reading import Reading
 from .switching import Switching
 from .target import Target
 
@@ -38,6 +39,7 @@ class Program(Switching):
         """
         deadline = time.monotonic() + timeout_s
         if self._to_be_killed(lines, expect_stop):
+            call.share()
             return self.kill("It was killed while it was running.")
         self._take_turn(deadline, call)
         try:
@@ -143,20 +145,38 @@ class Program(Switching):
             target, debuggee = self._at, self._present()
             number = self._give(target, lines)
             self.state = "running"
-        target.send({"op": "command", "id": number, "lines": lines})
+            # Where others wait for their turn, it matters at once when it goes on.
+            quiet = not self._targets.seen and len(lines) == 1
+        request = {"op": "command", "id": number, "lines": lines, "quiet": quiet}
         stacks = None
-        if not self._await_outcome(target, number, deadline, call):
+        if not self._await_outcome(target, number, self._sent(target, request, call), deadline, call):
             stacks = self._at_deadline(deadline, call)
         with self._changed:
             restart = self._restart if self._debuggee is debuggee else None
-            if restart is not None:
-                self._carried += [dict(event, not_run=[]) for event in self._take(self._own)]
-        if restart is not None:
-            return self._restarted(restart, deadline, call)
-        with self._changed:
-            self._refuse_usage_error()
-            reason = "deadline" if self.state == "running" else None
-            return self._answer_own(call, native_stack=stacks, reason=reason)
+            if restart is None:
+                if self._gone:
+                    self._refuse_usage_error()
+                reason = "deadline" if self.state == "running" else None
+                return self._answer_own(call, native_stack=stacks, reason=reason)
+            self._carried += [dict(event, not_run=[]) for event in self._take(self._own)]
+        return self._restarted(restart, deadline, call)
+
+    @staticmethod
+    def _sent(target: Target, request: dict, call) -> Reading | None:
+        """Send a request; gives what `target` lends, from before it can answer: its thread needn't wake up for that."""
+        lent = [target.lend()]
+
+        def before_waiting() -> None:
+            _give_back(lent.pop())
+            lent.append(None)
+            call.try_to_share()
+
+        try:
+            target.send(request, before_waiting)
+        except BaseException:
+            _give_back(lent[0])
+            raise
+        return lent[0]
 
     def _settled(self, target: Target, number: int) -> bool:
         return bool(
@@ -170,21 +190,67 @@ class Program(Switching):
             or self._quit
         )
 
-    def _await_outcome(self, target: Target, number: int, deadline: float, call) -> bool:
+    def _await_outcome(
+        self, target: Target, number: int, lent: Reading | None, deadline: float, call
+    ) -> bool:
         """Whether there is something to tell."""
         if self._was_reading:
-            self._await_settled(target, number, min(RETURN_S, left(deadline)), call)
+            self._await_settled(target, number, lent, min(RETURN_S, left(deadline)), call)
             self._look_for_reading()
+            lent = target.lend()
+        settled = self._await_settled(target, number, lent, left(deadline), call)
+        if settled and not (self._quit or self._ending or call.cancelled.is_set()):
+            return True
+        call.try_to_share()
         with self._changed:
-            settled = self._await_settled(target, number, left(deadline), call)
             if self._quit:
                 self._end_all(target)
             elif self._ending and not self._gone:
                 self._await_end(min(END_GRACE_S, left(deadline)))
             return settled and not (call.cancelled.is_set() and not self._settled(target, number))
 
-    def _await_settled(self, target: Target, number: int, seconds: float, call) -> bool:
-        return self._await(lambda: self._settled(target, number) or call.cancelled.is_set(), seconds)
+    def _await_settled(self, target: Target, number: int, lent: Reading | None, seconds: float, call) -> bool:
+        """Wait until there is something to tell; what is `lent` to read meanwhile is given back."""
+        deadline = time.monotonic() + seconds
+
+        def done() -> bool:
+            return self._settled(target, number) or call.cancelled.is_set()
+
+        if lent is not None:
+            try:
+                settled = self._read_until(done, lent, deadline, call)
+            finally:
+                lent.give_back()
+            if settled is not None:
+                return settled
+        call.try_to_share()
+        return self._await(done, left(deadline))
+
+    def _read_until(self, done, reading: Reading, deadline: float, call) -> bool | None:
+        """As `_await`, and read meanwhile: the debugger's frames, and (let read) what else its caller asks for. None when there is no more
+        to read here.
+        """
+        debugger = reading.fileno()
+        while True:
+            with self._changed:
+                self._advance()
+                if done():
+                    return True
+                if not left(deadline):
+                    return False
+                pause = self._pause(deadline)
+                self._changed.will_poll()
+            requests = call.unread
+            ready = self._changed.poll([debugger] if requests is None else [debugger, requests], pause)
+            if requests in ready:
+                call.look()
+            if debugger in ready and not reading.take_in():
+                return None
+
+    def _pause(self, deadline: float) -> float:
+        """How long to wait before having a look again."""
+        patience, rest = self._targets.patience(), left(deadline)
+        return rest if patience is None else min(rest, patience)
 
     def _await(self, done, seconds: float) -> bool:
         """Wait until `done()`; another process that has stopped gets its turn when the current one takes too long."""
@@ -194,10 +260,9 @@ class Program(Switching):
                 self._advance()
                 if done():
                     return True
-                patience, rest = self._targets.patience(), left(deadline)
-                if not rest:
+                if not left(deadline):
                     return False
-                self._changed.wait(rest if patience is None else min(rest, patience))
+                self._changed.wait(self._pause(deadline))
 
     def _end_all(self, target: Target) -> None:
         """`q` was given to `target`: the program ends with all that it has started."""
@@ -238,15 +303,10 @@ class Program(Switching):
         return stacks
 
     def _refuse_usage_error(self) -> None:
-        """pytest that found nothing by the names it was given has not run anything: a wrong entry point."""
+        """The program has ended. pytest that found nothing by the names it was given has not run anything: a wrong entry point."""
         target = self._present().launch.target
         is_pytest = os.path.basename(target["target"]) in ("pytest", "py.test")
-        if (
-            self._gone
-            and is_pytest
-            and self._at.place.exit_code == PYTEST_USAGE_ERROR
-            and self.stop == self._entry
-        ):
+        if is_pytest and self._at.place.exit_code == PYTEST_USAGE_ERROR and self.stop == self._entry:
             self._refuse_start()
 
     def _restarted(self, header: dict, deadline: float, call) -> dict:
@@ -300,3 +360,8 @@ class Program(Switching):
             with self._changed:
                 self.state = before if self.state == "running" else self.state
             raise
+
+
+def _give_back(lent: Reading | None) -> None:
+    if lent is not None:
+        lent.give_back()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 
 from .debuggee import Debuggee
 from .entrypoint import Launch
+from .reading import Changes
 from .stop import LIMIT, bounded, said
 from .target import Target
 from .targets import MAX_TARGETS, TOO_MANY, Targets, merged, where
@@ -33,7 +33,7 @@ class Reports:
 
     def __init__(self, state) -> None:
         self._state = state
-        self._changed = threading.Condition()
+        self._changed = Changes()
         self._debuggee: Debuggee | None = None
         self._good: Launch | None = None
         """The last launch that came to a prompt: what a command without an entry point starts."""
@@ -84,7 +84,8 @@ class Reports:
                 return
             if isinstance(header.get("breakpoints"), list) and event != "reply":
                 self._take_table(target, header["breakpoints"])
-            self._notice(header.get("notices") or [])
+            if header.get("notices"):
+                self._notice(header["notices"])
             handler(target, header)
             # Nobody waits for a program to go on: waking them would cost each step its time.
             if event not in ("resumed", "line") or self._targets.seen:
@@ -185,7 +186,7 @@ class Reports:
         main.owed = None
         for target in self._targets.all.values():
             if target.channel is not None:
-                target.channel.close()
+                target.channel.hang_up()  # who reads it closes it
         debuggee.close()
 
     def _has_room(self) -> bool:
@@ -302,6 +303,7 @@ class Reports:
             self._good = self._present().launch
         target.place.update(header)
         if fresh:
+            target.resumed = True
             self._was_reading = self.state == "waiting_for_input"
             target.looked = self._look(target)
         self._drop_so_far(target)
@@ -358,6 +360,8 @@ class Reports:
 
     def _drop_so_far(self, target: Target) -> None:
         # What was said ahead of the reply is in it.
+        if not self._said:
+            return
         self._said = [event for event in self._said if event["id"] != target.owed or not event.get("so_far")]
 
     def _on_input(self, target: Target, header: dict) -> None:
@@ -445,7 +449,8 @@ class Reports:
 
     def _look(self, target: Target) -> tuple:
         path = (target.place.frame or {}).get("path") or ""
-        return path, self._state.touched, _stamp(os.path.join(self._state.workdir, path))
+        absolute = path if path[:1] == "/" else self._state.workdir + "/" + path
+        return path, self._state.touched, _stamp(absolute)
 
 
 def _counted(told: dict, counts: dict) -> dict:

@@ -35,7 +35,26 @@ _READING = (
     "files.search",
     "files.diff",
 )
+_BRIEF = ("debug.command", "debug.state", "ping", "end_if_idle", "lifetime", "meta.set")
+"""What is done at once, or says itself (`Call.share`) before it takes its time: no other thread need read on meanwhile."""
+_NO_THREAD = (
+    "The sandbox has no room for one more thread: programs in it use up all processes.",
+    "Try again when less runs in it.",
+)
 _OP_MODULES = ("debug", "files", "search", "changes", "commands", "tests_run")
+
+
+class Flag:
+    """What is left of a `threading.Event` when nobody waits for it: that would cost three locks for each request."""
+
+    def __init__(self) -> None:
+        self._set = False
+
+    def is_set(self) -> bool:
+        return self._set
+
+    def set(self) -> None:
+        self._set = True
 
 
 class Call:
@@ -44,11 +63,45 @@ class Call:
     def __init__(self, state, connection: Connection, number, op: str) -> None:
         self.state = state
         self.op = op
-        self.cancelled = threading.Event()
+        self.cancelled = Flag()
+        self.shared = False
+        """Another thread reads what else comes over the connection (or nothing will)."""
         self._connection = connection
         self.number = number
         self._lock = threading.Lock()
         self._callbacks: list = []
+
+    @property
+    def unread(self) -> int | None:
+        """The descriptor that further requests arrive at, while it is this thread that would have to read them; else None."""
+        return None if self.shared else self._connection.fileno()
+
+    def share(self) -> None:
+        """Have another thread read on: before what may take its time, and can still be refused.
+
+        Raises GuestError (conflict) when none can be had.
+        """
+        if self.shared:
+            return
+        try:
+            self._connection.hand_over()
+        except RuntimeError:
+            raise GuestError("conflict", *_NO_THREAD) from None
+        self.shared = True
+
+    def try_to_share(self) -> None:
+        """`share`, where it is too late to refuse the request: without a thread, what comes has to wait."""
+        try:
+            self.share()
+        except GuestError:
+            pass
+
+    def look(self) -> None:
+        """Something has come at `unread`: have it read."""
+        try:
+            self.share()
+        except GuestError:
+            self.shared = not self._connection.refuse_next()
 
     def progress(self, data: dict) -> None:
         """Tell the host how far it is. Nobody listening is no error."""
@@ -117,43 +170,80 @@ class Connection:
 
     def serve(self) -> None:
         """Greet, then serve. Returns soon: the stream is read to its end by whichever thread has its turn."""
-        self.send(self.server.hello())
-        self._lead()
+        self.greet()
+        self.lead()
 
-    def _lead(self) -> None:
-        # Whoever reads a request serves it, and another thread reads on: one switch of threads less for each request.
-        request = None
-        try:
-            request = self._next_request()
-        finally:
+    def greet(self) -> None:
+        """Say hello."""
+        self.send(self.server.hello())
+
+    def fileno(self) -> int:
+        """Where requests arrive."""
+        return self._stream.fileno()
+
+    def lead(self) -> None:
+        """Read requests and serve them, until another thread reads on or the stream has ended."""
+        # Whoever reads a request serves it, and where that takes its time another thread reads on: so most need no second thread.
+        while True:
+            request = None
+            try:
+                request = self._next_request()
+            finally:
+                if request is None:
+                    self._end()
             if request is None:
-                self._abandon()
-                self.server.disconnected(self)
-        if request is not None:
+                return
+            call = request[0]
             self._run(*request)
+            if call.shared:
+                return
+
+    def _end(self) -> None:
+        self._abandon()
+        self.server.disconnected(self)
 
     def _next_request(self) -> tuple | None:
-        """The next request, with another thread reading on behind it; None when the stream has ended."""
+        """The next request, with another thread reading on behind it where it may take its time; None when the stream has ended."""
         try:
             while True:
                 frame = self._stream.receive()
                 if frame is None:
                     return None
                 request = self._take(*frame)
-                if request is not None and self._hand_over(request[0]):
+                if request is not None and self._is_read_on(request[0]):
                     return request
         except (BrokenFrame, OSError) as exc:
             if isinstance(exc, BrokenFrame):
                 print("connection closed: %s" % exc, file=sys.stderr)
             return None
 
-    def _hand_over(self, call: Call) -> bool:
-        """Whether another thread reads on. Without one the request is refused, so that what comes behind it is read."""
+    def _is_read_on(self, call: Call) -> bool:
+        """Whether it can be served. Without a thread to read on it is refused, so that what comes behind it is read."""
+        if call.op in _BRIEF and not self._stream.buffered:
+            return True
         try:
-            self.server.workers.submit(self._lead)
-        except RuntimeError:
+            call.share()
+        except GuestError:
             self._refuse_for_threads(call)
             return False
+        return True
+
+    def hand_over(self) -> None:
+        """Have another thread read on. Raises RuntimeError when none can be had."""
+        self.server.workers.submit(self.lead)
+
+    def refuse_next(self) -> bool:
+        """Read one more request and refuse it: there is no thread to serve it. False when the stream has ended."""
+        try:
+            frame = self._stream.receive()
+        except (BrokenFrame, OSError):
+            frame = None
+        if frame is None:
+            self._end()
+            return False
+        request = self._take(*frame)
+        if request is not None:
+            self._refuse_for_threads(request[0])
         return True
 
     def send(self, header: dict, payload: bytes = b"") -> None:
@@ -203,12 +293,7 @@ class Connection:
         if call.op == "ping":
             self.send({"id": call.number, "ok": {}})  # it is alive, which is all that is asked
             return
-        error = GuestError(
-            "conflict",
-            "The sandbox has no room for one more thread: programs in it use up all processes.",
-            "Try again when less runs in it.",
-        )
-        self.send({"id": call.number, "error": error.as_dict()})
+        self.send({"id": call.number, "error": GuestError("conflict", *_NO_THREAD).as_dict()})
 
     def _run(self, call: Call, args: dict, payload: bytes) -> None:
         header, data = self.server.answer(call, args, payload)
@@ -284,12 +369,15 @@ class Server:
         listener.listen(16)
         threading.Thread(target=self._accept, args=(listener,), name="accept", daemon=True).start()
 
-    def connect(self, stream: FrameStream) -> None:
-        """Serve one more connection, in a thread of its own."""
+    def connect(self, stream: FrameStream, greeting: bool = False) -> None:
+        """Serve one more connection, in a thread of its own. With `greeting` it has been greeted when this returns."""
         connection = Connection(self, stream)
         with self._changed:
             self._connections.add(connection)
-        threading.Thread(target=connection.serve, name="connection", daemon=True).start()
+        if greeting:
+            connection.greet()
+        serve = connection.lead if greeting else connection.serve
+        threading.Thread(target=serve, name="connection", daemon=True).start()
 
     def hello(self) -> dict:
         """What a new connection is greeted with."""
@@ -383,6 +471,9 @@ class Server:
 
     def _find(self, op: str):
         # Loaded when first asked for: most of the supervisor's start would be imports that a session may never use.
+        found = self._ops.get(op)
+        if found is not None:
+            return found
         with self._changed:
             while op not in self._ops and self._modules:
                 self._load_next(1)

@@ -58,10 +58,13 @@ class Starting(Asking):
     def _refreshed(self, lines: list, deadline: float, call) -> tuple:
         """Restart a stopped program whose source was edited, when the lines would go on in it."""
         moved = self._state.breakpoints.refresh()
-        self._tell_moved(moved)
+        if moved:
+            self._tell_moved(moved)
         if self._at.version != self._state.breakpoints.version:
             self._tell_breakpoints(deadline, call)  # another process has changed them
         stale = self._find_stale(deadline, call) if self._may_be_stale(bool(moved)) else self._at.place.stale
+        if not stale and not self._state.breakpoints.untold():
+            return lines, None
         with self._changed:
             if not self._at.place.at_pdb_prompt() or not pdb_lines.needs_fresh_code(lines):
                 return lines, None
@@ -71,8 +74,7 @@ class Starting(Asking):
                 "%s changed after the program had loaded it: it was restarted, with its breakpoints." % names
             )
             return self._launch(lines, None, {}, deadline, call)
-        if self._state.breakpoints.untold():
-            self._tell_breakpoints(deadline, call)
+        self._tell_breakpoints(deadline, call)
         return lines, None
 
     def _may_be_stale(self, moved: bool) -> bool:
@@ -137,6 +139,7 @@ class Starting(Asking):
     def _start(
         self, text: str, asked_env: dict, arguments: list | None, lines: list, deadline: float, call
     ) -> tuple:
+        call.share()
         base = self._environment()
         launch = parse(text, self._state.workdir, dict(base, **asked_env))
         launch.asked_env = asked_env

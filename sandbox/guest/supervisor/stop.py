@@ -14,6 +14,7 @@ KEPT = (
     "return_value",
     "test",
 )
+_NOWHERE: dict = dict.fromkeys(KEPT)
 LIMIT = 256 << 10
 """Characters of pdb's text in one answer; more of it loses its middle."""
 MAX_LINE = 2000
@@ -40,9 +41,10 @@ class Place:
     def update(self, prompt: dict) -> None:
         """Take what a prompt of the debugger says; at a new stop, what it doesn't say is no more."""
         if prompt.get("stopped"):
-            self.values = dict.fromkeys(KEPT)
+            self.values = {key: prompt.get(key) for key in KEPT}
             self.native_stack = None
-        self.values.update({key: prompt[key] for key in KEPT if key in prompt})
+        else:
+            self.values.update({key: prompt[key] for key in KEPT if key in prompt})
         self.changed = prompt.get("changed") or []
         self.prompt = prompt.get("prompt") or "(Pdb) "
         if prompt.get("stale") is not None:
@@ -83,7 +85,7 @@ def stop_of(
     """The `Stop` with all its keys. `replies` are the debugger's events that this answer tells, in order."""
     there = state in ("stopped", "exited")
     reply, reply_omitted = _text(replies)
-    not_run = [bounded(line) for event in replies for line in event.get("not_run") or []]
+    not_run = [bounded(line) for event in replies for line in event.get("not_run") or ()]
     if len(not_run) > MAX_NOT_RUN:
         notices = [
             "%d lines were not run; `not_run` has the first %d." % (len(not_run), MAX_NOT_RUN)
@@ -108,8 +110,8 @@ def stop_of(
         "not_run": not_run,
         "notices": notices[:MAX_NOTICES],
     }
-    answer.update(place.values if there else dict.fromkeys(KEPT))
-    if not any("source" in event for event in replies):
+    answer.update(place.values if there else _NOWHERE)
+    if not any(["source" in event for event in replies]):
         answer["source"] = None  # shown with the stop already; an evaluation needn't repeat it
     answer.update(extra)
     return answer

@@ -22,12 +22,11 @@ class Switching(Starting):
         Raises GuestError: not_found for a number that nobody has, conflict for a process that can't be stopped.
         """
         taken = False
-        with self._changed:
-            there = self.state not in ("not_started", "exited")
-        while lines and there:
+        while lines and "process" in lines[0] and self.state not in ("not_started", "exited"):
             match = _LINE.match(lines[0])
             if match is None or not self._at.place.at_pdb_prompt():
                 break
+            call.share()
             self._serving = self._serving or self._next_number()
             if match.group(1) is None:
                 with self._changed:
@@ -37,8 +36,9 @@ class Switching(Starting):
             taken, lines = True, lines[1:]
         if taken and not lines:
             return lines, self._answer_own(call)
-        with self._changed:
-            self._carried += self._take(self._own)
+        if taken:
+            with self._changed:
+                self._carried += self._take(self._own)
         return lines, None
 
     def _select(self, number: int, deadline: float) -> None:

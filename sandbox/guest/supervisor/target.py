@@ -9,6 +9,8 @@ import socket
 import threading
 
 from ..frames import FrameSocket, pack
+from ..word import Seen
+from .reading import Reading
 from .stop import Place
 
 REAL_TIME = hasattr(signal, "SIGRTMIN")
@@ -28,6 +30,7 @@ class Target:
         self.debuggee: object = None
         """The run that it belongs to."""
         self.channel: FrameSocket | None = None
+        self.reading: Reading | None = None
         self.process: Process | OwnProcess | None = None
         self.place = Place()
         self.owed: int | None = None
@@ -36,8 +39,10 @@ class Target:
         """What it owes is the reply to a question, not to a command."""
         self.lines: list = []
         self.left: int | None = None
-        self.resumed = False
-        self.stepping = False
+        self.word: Seen | None = None
+        """Where it leaves word that it goes on."""
+        self._resumed = False
+        self._stepping = False
         self.since = 0.0
         """When it was given what it owes."""
         self.arrivals = 0
@@ -59,18 +64,57 @@ class Target:
         """Whether it is at a prompt, told or not."""
         return self.owed is None or self.pending is not None
 
+    @property
+    def resumed(self) -> bool:
+        """Whether the program goes on, and the debugger does not evaluate something."""
+        self._see_word()
+        return self._resumed
+
+    @resumed.setter
+    def resumed(self, value: bool) -> None:
+        self._resumed = value
+
+    @property
+    def stepping(self) -> bool:
+        """Whether it goes on to a stop that comes soon."""
+        self._see_word()
+        return self._stepping
+
+    @stepping.setter
+    def stepping(self, value: bool) -> None:
+        self._stepping = value
+
+    def _see_word(self) -> None:
+        word = self.word
+        if word is not None and self.owed is not None and not self._resumed:
+            number, steps = word.look()
+            if number == self.owed:
+                self._resumed, self._stepping = True, steps
+
+    def connect(self, channel: FrameSocket, hear) -> None:
+        """Talk over `channel` from now on; what comes is given to `hear(target, header)`, once somebody reads."""
+        self.reading = Reading(channel, lambda header: hear(self, header))
+        self.channel = channel
+
     def told_as(self) -> dict:
         """What an answer says of it."""
         return {"number": self.number, "pid": self.pid, "parent": self.parent, "program": self.program}
 
-    def send(self, header: dict) -> None:
-        """Send the debugger a frame. A process that is gone gets nothing; its end is told as usual."""
+    def send(self, header: dict, before_waiting=None) -> None:
+        """Send the debugger a frame. A process that is gone gets nothing; its end is told as usual.
+
+        `before_waiting()` is called when it doesn't take all of it at once.
+        """
         channel = self.channel
         try:
             if channel is not None:
-                channel.send(header)
+                channel.send(header, before_waiting=before_waiting)
         except OSError:
             pass
+
+    def lend(self) -> Reading | None:
+        """The reading of what comes, to be given back; None when it can't be had: then its thread reads."""
+        return self.reading if self.reading is not None and self.reading.lend() else None
 
     def post(self, header: dict) -> bool:
         """Send a running debugger a frame and have it look; never waits. False when it can't be told."""
@@ -82,7 +126,7 @@ class Target:
         except OSError:
             return False
         if sent < len(frame):
-            self.channel.close()  # half a frame: the stream is of no more use
+            self.channel.hang_up()  # half a frame: the stream is of no more use
             return False
         return self.interrupt()
 
@@ -104,6 +148,9 @@ class Target:
             self.channel.close()
         if self.process is not None:
             self.process.close()
+        word, self.word = self.word, None
+        if word is not None:
+            word.close()
 
 
 class Process:

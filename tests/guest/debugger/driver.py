@@ -38,6 +38,7 @@ class Program:
         next_breakpoint: int = 1,
         env: dict[str, str] | None = None,
         interpreter: list[str] | None = None,
+        word: int | None = None,
         **options: Any,
     ) -> None:
         ours, theirs = socket.socketpair()
@@ -50,13 +51,14 @@ class Program:
         self._fds = [output, dump]
         self.output = bytearray()
         self.dump_fd = dump
+        passed = (theirs.fileno(), child_dump, *([] if word is None else [word]))
         self.process = subprocess.Popen(
-            [python, *(interpreter or []), str(LAUNCH), str(theirs.fileno()), str(child_dump)],
+            [python, *(interpreter or []), str(LAUNCH), *map(str, passed)],
             cwd=cwd,
             stdin=self._stdin_read,
             stdout=child_output,
             stderr=child_output,
-            pass_fds=(theirs.fileno(), child_dump),
+            pass_fds=passed,
             env={**os.environ, **(env or {})},
             start_new_session=True,
         )
@@ -112,10 +114,10 @@ class Program:
         """The next prompt, or whatever ends the run."""
         return self.next("prompt", "end", "quit", "restart")
 
-    def send(self, *lines: str) -> int:
+    def send(self, *lines: str, quiet: bool = False) -> int:
         """Send a request of one or more lines; returns its id."""
         self._id += 1
-        self._frames.send({"op": "command", "id": self._id, "lines": list(lines)})
+        self._frames.send({"op": "command", "id": self._id, "lines": list(lines), "quiet": quiet})
         return self._id
 
     def do(self, *lines: str) -> dict[str, Any]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from sandbox.guest.word import Seen
 
 LOOP = """
     total = 0
@@ -327,3 +330,31 @@ def test_unknown_module_ends_as_in_python(start: Any) -> None:
     assert (program.first["event"], program.first["exit_code"]) == ("end", 1)
     assert program.finish() == 1
     assert program.text.endswith(": No module named nowhere\n")
+
+
+def test_a_quiet_step_leaves_word_and_sends_nothing_but_its_stop(start: Any, tmp_path: Path) -> None:
+    word = Seen(str(tmp_path))
+    program = start(LOOP, word=word.fd)
+    program.events.clear()
+    number = program.send("n", quiet=True)
+    assert program.answer()["frame"]["line"] == 2
+    assert (program.events, word.look()) == ([], (number, True))
+    program.send("p 1;;n", quiet=True)  # what is said before it goes on is told
+    assert program.answer()["frame"]["line"] == 3
+    assert [(event["event"], event["text"]) for event in program.events] == [("resumed", "1\n")]
+    assert word.look() == (number, True)
+    number = program.send("c", quiet=True)
+    assert program.answer()["event"] == "end"
+    assert word.look() == (number, False)
+    word.close()
+
+
+def test_a_program_that_cuts_the_word_off_harms_itself_alone(start: Any, tmp_path: Path) -> None:
+    word = Seen(str(tmp_path))
+    program = start(LOOP, word=word.fd)
+    os.ftruncate(word.fd, 0)
+    assert word.look() == (0, False)
+    program.send("n", quiet=True)
+    assert program.answer()["event"] == "eof"
+    assert program.finish() == -signal.SIGBUS
+    word.close()
