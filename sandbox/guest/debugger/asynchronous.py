@@ -4,12 +4,12 @@
 # pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportIncompatibleMethodOverride=false
 from __future__ import annotations
 
-import pdb
 import sys
 import traceback
 
 from . import awaiting, tasks
-from .newer import NewerPdb
+from .newer import KEEPS_LOCALS, NewerPdb
+from .stock import pdb
 from .suspension import awaiter, coroutine, resumes, suspendable, suspends
 
 
@@ -103,7 +103,7 @@ class AsyncPdb(NewerPdb):
 
     def _names(self):
         # Until 3.12 pdb keeps the one copy of the variables that assignments go to.
-        return getattr(self, "curframe_locals", None) or self.curframe.f_locals
+        return self.curframe_locals if KEEPS_LOCALS else self.curframe.f_locals
 
     def awaits(self, line):
         """Run a line that awaits something; False for any other line, which is then pdb's own business."""

@@ -7,6 +7,7 @@ import linecache
 import os
 
 from . import locations
+from .newer import COMMAND_TABLES, command_list
 
 
 class _Wanted(dict):
@@ -155,13 +156,8 @@ class Table:
         bdb.Breakpoint.next = 1
         bdb.Breakpoint.bplist = {}
         bdb.Breakpoint.bpbynumber = [None]
-        for table in (
-            debugger.breaks,
-            debugger.commands,
-            debugger.commands_doprompt,
-            debugger.commands_silent,
-        ):
-            table.clear()
+        for name in ("breaks",) + COMMAND_TABLES:
+            getattr(debugger, name).clear()
         for data in sorted(wanted, key=lambda data: data["id"]):
             self._restore_one(debugger, data)
 
@@ -211,13 +207,10 @@ class Table:
 
     def _signature(self, point, debugger):
         number = point.number
-        commands = tuple(debugger.commands.get(number, ())), debugger.commands_silent.get(number)
+        commands = command_list(debugger, number)
         return number, point.file, point.line, point.cond, point.ignore, point.hits, point.enabled, commands
 
     def _data(self, point, debugger):
-        commands = list(debugger.commands.get(point.number, ()))
-        if debugger.commands_silent.get(point.number):
-            commands.insert(0, "silent")
         return {
             "id": point.number,
             "path": relative(point.file, self._workdir),
@@ -228,7 +221,7 @@ class Table:
             "hits": point.hits,
             "temporary": bool(point.temporary),
             "enabled": bool(point.enabled),
-            "commands": commands,
+            "commands": command_list(debugger, point.number),
             "text": linecache.getline(point.file, point.line).strip(),
             "scope": locations.scope_of(point.file, point.line),
             "state": "ok",

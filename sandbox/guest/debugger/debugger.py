@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pdb
 import shlex
 import sys
 import threading
@@ -14,6 +13,8 @@ import threading
 from . import locations
 from .asynchronous import AsyncPdb
 from .frames import ours
+from .newer import COMMAND_TABLES, KEEPS_LOCALS
+from .stock import no_terminal, pdb
 from .suspension import suspendable
 
 _LOCALS_ARE_COPIES = sys.version_info < (3, 13)
@@ -34,16 +35,8 @@ class Debugger(AsyncPdb):
     """One per thread; breakpoints, commands, aliases are those of the session."""
 
     def __init__(self, session, shared=None):
-        # pdb loads readline for a terminal it does not have here; that prints and costs 5 ms.
-        known = sys.modules.get("readline")
-        sys.modules["readline"] = None
-        try:
+        with no_terminal():
             pdb.Pdb.__init__(self, None, session.commands, session.reply, nosigint=True, readrc=False)
-        finally:
-            if known is None:
-                del sys.modules["readline"]
-            else:
-                sys.modules["readline"] = known
         self.session = session
         self.quitting = False
         self.botframe = None
@@ -59,18 +52,12 @@ class Debugger(AsyncPdb):
         self.stepping = False
         self.guard = None  # just my code: the step began in the repository
         self.nested = False  # in `debug`: pdb's own tracing is at work
+        self.cmdframe = self.cmdlineno = None
         self.handled = (
             None  # (frame, instruction) of a stop that the trace function made, and monitoring sees next
         )
         if shared is not None:
-            for name in (
-                "breaks",
-                "commands",
-                "commands_doprompt",
-                "commands_silent",
-                "aliases",
-                "displaying",
-            ):
+            for name in ("breaks", "aliases", "displaying") + COMMAND_TABLES:
                 setattr(self, name, getattr(shared, name))
 
     # -- where to stop
@@ -113,11 +100,15 @@ class Debugger(AsyncPdb):
         points = self.session.table.lines(frame.f_code).get(frame.f_lineno)
         self.raising = None
         if self.stop_here(frame) or self.awaits_what_ended(frame):
-            self.why = "step"
+            why = "step"
         elif points and self.break_here(frame):
-            self.why = "breakpoint"
+            why = "breakpoint"
         else:
             return self.trace_dispatch
+        if self.cmdframe is frame and self.cmdlineno == frame.f_lineno:
+            self.hit = None  # from 3.14 on a step does not stop at the line that it was commanded on
+            return self.trace_dispatch
+        self.why = why
         # Monitoring calls us for this line once more, if it watched it before this stop.
         self.handled = (id(frame), frame.f_lasti) if points else None
         self.user_line(frame)
@@ -186,12 +177,16 @@ class Debugger(AsyncPdb):
         if tb is not None and self.why == "post_mortem":
             self._select_quietly(self.session.innermost([entry[0] for entry in self.stack]))
 
+    def forget(self):
+        self._shown = None  # what the frame holds is to go when the program lets go of it
+        AsyncPdb.forget(self)
+
     def _select_quietly(self, index):
         if index is None or index == self.curindex:
             return
         self.curindex = index
         self.curframe = self.stack[index][0]
-        if hasattr(self, "curframe_locals"):
+        if KEEPS_LOCALS:
             self.curframe_locals = self.curframe.f_locals
 
     @_like("do_where")
@@ -220,8 +215,15 @@ class Debugger(AsyncPdb):
     def set_continue(self):
         self._set_stopinfo(self.botframe, None, -1)
 
+    if sys.version_info >= (3, 14):
+
+        def set_step(self):
+            # `bdb` takes the frame from the trace event, and not every stop of ours comes from one.
+            frame = self.stack[-1][0]
+            self._set_stopinfo(None, None, cmdframe=frame, cmdlineno=frame.f_lineno)
+
     def set_trace(self, frame=None, **options):
-        self.session.set_trace(frame or sys._getframe().f_back)
+        self.session.set_trace(frame or sys._getframe().f_back, options.get("commands"))
 
     def set_quit(self):
         self.session.quit()
@@ -299,6 +301,12 @@ class Debugger(AsyncPdb):
             except SystemExit:  # `exit()` in the console ends the console, before 3.13 too
                 return None
 
+    def _enable_rlcompleter(self, ns):
+        return contextlib.nullcontext()  # pdb would import readline for it
+
+    def _enable_multiline_input(self):
+        return contextlib.nullcontext()
+
     @_like("do_debug")
     def do_debug(self, arg):
         self.nested = True
@@ -312,9 +320,8 @@ class Debugger(AsyncPdb):
 
     def define_commands(self, number, lines):
         """Give a breakpoint its command list, as if typed after `commands`."""
-        self.commands[number] = []
-        self.commands_doprompt[number] = True
-        self.commands_silent[number] = False
+        for name, empty in zip(COMMAND_TABLES, ([], True, False)):
+            getattr(self, name)[number] = empty
         self.commands_bnum = number
         for line in lines:
             if self.handle_command_def(line):
@@ -352,7 +359,8 @@ class Debugger(AsyncPdb):
                 return (None, None, None)
             return place[0], found, self._function_line(place)
         try:
-            answer = pdb.Pdb.lineinfo(self, identifier)
+            with locations.unwarned():
+                answer = pdb.Pdb.lineinfo(self, identifier)
         except Exception:  # 3.13.0 fails on functions with default values
             answer = (None, None, None)
         if answer[0]:
@@ -373,8 +381,8 @@ class Debugger(AsyncPdb):
     def lookupmodule(self, filename):
         return self.session.resolver.file(filename) or pdb.Pdb.lookupmodule(self, filename)
 
-    def checkline(self, filename, lineno):
-        line = pdb.Pdb.checkline(self, filename, lineno)
+    def checkline(self, filename, lineno, *module_globals):
+        line = pdb.Pdb.checkline(self, filename, lineno, *module_globals)
         if not line:
             self._suggest(filename, lineno)
         return line

@@ -201,8 +201,10 @@ class StockEngine(SettraceEngine):
     def _call(self, frame, event, arg):
         return self._session.debugger().trace_dispatch(frame, event, arg)
 
-    def traces(self, code):
-        return self._session.table.wanted[code.co_filename] is not None
+    if sys.version_info < (3, 14):
+
+        def traces(self, code):
+            return self._session.table.wanted[code.co_filename] is not None
 
     def breakpoints_only(self, frame):
         return self._lines if self.traces(frame.f_code) else None

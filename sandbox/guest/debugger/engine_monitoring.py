@@ -10,6 +10,8 @@ import threading
 from .debugger import Debugger
 from .frames import program_frames
 
+# From 3.14 on a pdb of the program's own may insist on 0, which is the number for debuggers.
+_TOOLS = (3, 4, 5, 0) if sys.version_info >= (3, 14) else (0, 3, 4, 5)
 _EACH_START = sys.version_info >= (3, 13)
 
 
@@ -21,7 +23,7 @@ class MonitoringEngine:
     def __init__(self, session):
         self._session = session
         self._api = sys.monitoring
-        self._tool = next((tool for tool in (0, 3, 4, 5) if self._api.get_tool(tool) is None), None)
+        self._tool = next((tool for tool in _TOOLS if self._api.get_tool(tool) is None), None)
         self._armed = {}  # id(code) -> (code, lines)
         self._foreign = {}  # thread -> trace function of the program (coverage), while we step
         self._started = False

@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import os
-import pdb
 import sys
+
+from .stock import no_terminal, pdb
 
 
 def install(session):
@@ -19,7 +20,7 @@ def install(session):
         header = kwargs.get("header")
         if header is not None:
             session.reply.write("%s\n" % header)
-        session.set_trace(sys._getframe(1))
+        session.set_trace(sys._getframe(1), kwargs.get("commands"))
 
     def breakpointhook(*args, **kwargs):
         if not session.channel.open:
@@ -44,7 +45,9 @@ def install(session):
     def init(self, completekey="tab", stdin=None, stdout=None, *args, **kwargs):
         # An instance of the program that names no streams would read the program's stdin.
         if stdin is None and stdout is None and session.channel.open:
-            stdin, stdout = session.commands, session.reply
+            with no_terminal():
+                stock_init(self, completekey, session.commands, session.reply, *args, **kwargs)
+            return
         stock_init(self, completekey, stdin, stdout, *args, **kwargs)
 
     async def set_trace_async(*args, **kwargs):
@@ -52,7 +55,7 @@ def install(session):
         header = kwargs.get("header")
         if header is not None:
             session.reply.write("%s\n" % header)
-        session.set_trace(sys._getframe(1))
+        session.set_trace(sys._getframe(1), kwargs.get("commands"))
 
     if hasattr(pdb, "set_trace_async"):  # 3.14
         pdb.set_trace_async = set_trace_async

@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dis
 import linecache
 import os
 import sys
+import warnings
 
 if sys.version_info >= (3, 10):
 
@@ -36,6 +38,14 @@ def first_line(code):
     return code.co_firstlineno
 
 
+@contextlib.contextmanager
+def unwarned():
+    """What the compiler warns of was said to the program when it was loaded; or will be."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 _lines = {}  # path -> (size and time of the file, lines with code)
 
 
@@ -49,7 +59,8 @@ def code_lines(path):
     found = None
     if tree is not None:
         try:
-            found = _all_lines(compile(tree, path, "exec", dont_inherit=True))
+            with unwarned():
+                found = _all_lines(compile(tree, path, "exec", dont_inherit=True))
         except (SyntaxError, ValueError, RecursionError):
             pass  # valid grammar, but no program (`return` outside of a function)
     _lines[path] = (stamp, found)
@@ -85,7 +96,8 @@ def parsed(path):
         return known[1]
     linecache.checkcache(path)
     try:
-        tree = ast.parse("".join(linecache.getlines(path)), path)
+        with unwarned():
+            tree = ast.parse("".join(linecache.getlines(path)), path)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         tree = None
     if len(_trees) > 16:

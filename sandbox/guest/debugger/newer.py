@@ -1,4 +1,4 @@
-"""What a newer pdb has, for older Pythons too: the `exceptions` command (3.13) and convenience variables (3.12).
+"""What a newer pdb has, for older Pythons too: the `exceptions` command (3.13) and convenience variables (3.12, 3.14).
 
 Members of exception groups count as exceptions of the chain, which no pdb does.
 """
@@ -8,10 +8,21 @@ Members of exception groups count as exceptions of the chain, which no pdb does.
 from __future__ import annotations
 
 import contextlib
-import pdb
 import re
 import sys
 
+from . import tasks
+from .stock import pdb
+
+KEEPS_LOCALS = sys.version_info < (3, 14)
+"""Does pdb have `curframe_locals`, the variables that its commands work on?"""
+
+COMMAND_TABLES = ("commands",) + (
+    ("commands_doprompt", "commands_silent") if sys.version_info < (3, 14) else ()
+)
+"""What pdb keeps of the command list of a breakpoint, by its number."""
+
+_SILENT = "_pdbcmd_silence_frame_status"
 _LIMIT = 999
 _VARIABLES = "__pdb_convenience_variables"
 # Strings are left as they are.
@@ -51,6 +62,14 @@ def chain(exc):
     return tuple(reversed(found))
 
 
+def command_list(debugger, number):
+    """The commands of a breakpoint as they were typed; [] when it has none."""
+    commands = ["silent" if line == _SILENT else line for line in debugger.commands.get(number, ())]
+    if "commands_silent" in COMMAND_TABLES and debugger.commands_silent.get(number):
+        commands.insert(0, "silent")
+    return commands
+
+
 class NewerPdb(pdb.Pdb):
     """pdb with these commands, whichever Python's it is."""
 
@@ -75,6 +94,9 @@ class NewerPdb(pdb.Pdb):
         finally:
             self._chained_exceptions = ()
             self._chained_exception_index = 0
+
+    def _get_asyncio_task(self):
+        return tasks.current()
 
     raised = None
     returned = None
@@ -144,6 +166,8 @@ class NewerPdb(pdb.Pdb):
                 self.set_convenience_variable(
                     self.curframe, "_exception", self._chained_exceptions[self._chained_exception_index]
                 )
+            if sys.version_info < (3, 14) and tasks.running_loop() is not None:
+                self.set_convenience_variable(self.curframe, "_asynctask", tasks.current())
 
     else:
 
@@ -169,6 +193,8 @@ class NewerPdb(pdb.Pdb):
                 known["_exception"] = raised
             if self.returned is not None:
                 known["_retval"] = self.returned[0]
+            if tasks.current() is not None:
+                known["_asynctask"] = tasks.current()
             self._globals += (scope,)
 
         def forget(self):

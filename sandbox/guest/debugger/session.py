@@ -173,8 +173,15 @@ class Session:
             frame = frame.f_back
         return frame.f_back if frame is not None and frame.f_back is not None else frame
 
-    def set_trace(self, frame):
-        self.outside(self.debugger(), frame, "set_trace")
+    def set_trace(self, frame, commands=None):
+        """`breakpoint()` in the program; `commands` run before anything is asked (3.14)."""
+        debugger = self.debugger()
+
+        def show():
+            debugger.rcLines.extend(commands or ())
+            debugger.interaction(frame, None)
+
+        self.outside(debugger, frame, "set_trace", show)
 
     def break_in(self, frame):
         self.outside(self.debugger(), frame, "interrupt")

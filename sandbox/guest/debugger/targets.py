@@ -54,10 +54,14 @@ def _script(path, scope):
         message = "can't open file %r: [Errno %s] %s" % (name, exc.errno, exc.strerror)
         raise NotStarted("%s: %s" % (sys.executable, message)) from None
     loader = _loader("SourceFileLoader")("__main__", name)
-    _fill(
-        scope,
-        {"__file__": name, "__loader__": loader, "__spec__": None, "__package__": None, "__cached__": None},
-    )
+    names = {
+        "__file__": name,
+        "__loader__": loader,
+        "__spec__": None,
+        "__package__": None,
+        "__cached__": None,
+    }
+    _fill(scope, names)
     return compile(source, name, "exec", dont_inherit=True)
 
 
@@ -124,6 +128,8 @@ def _fill(scope, names):
     if sys.version_info < (3, 14):
         scope["__annotations__"] = {}
     scope.update(names)
+    if sys.version_info >= (3, 15):
+        scope.pop("__cached__", None)
 
 
 def describe(target):

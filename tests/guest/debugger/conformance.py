@@ -271,6 +271,80 @@ first = find([[1], [2, 3]], 3)
 second = find([], 1)
 end = 1
 """,
+    "oneliners": """
+def square(n): return n * n
+
+
+def total(n):
+    sum = 0
+    for i in range(n): sum += square(i)
+    while sum > 3: sum -= 3
+    values = [square(i) for i in range(2)]; last = values[-1]
+    if last: sum += 1; sum += 2
+    return sum
+
+
+first = total(3)
+for i in range(2): square(i)
+class Empty: pass
+second = (lambda: square(
+    2
+))()
+end = 1
+""",
+    "annotations": """
+from typing import Optional
+
+
+class Point:
+    x: int = 0
+    y: "Missing"
+    near: Optional[int] = None if False else 1
+
+    def move(
+        self,
+        dx: int = 1,
+        *,
+        dy: "Other" = 2,
+    ) -> "Point":
+        step: int = dx + dy
+        unset: float
+        self.x += step
+        return self
+
+
+def ahead(n: int) -> "Later":
+    size: int = n
+    return size
+
+
+point = Point().move(dy=3)
+count: int = ahead(2)
+end = 1
+""",
+    "lifetimes": """
+class Noisy:
+    left = []
+
+    def __init__(self, name):
+        self.name = name
+
+    def __del__(self):
+        self.left.append(self.name)
+
+
+def use():
+    held = Noisy("held")
+    other = Noisy("other")
+    del other
+    size = len(Noisy.left)
+    return size
+
+
+a = use()
+b = sorted(Noisy.left)
+end = 1
+""",
 }
 
 MODULES = {
@@ -655,6 +729,124 @@ SCRIPTS = [
     ),
     ("errors", ["debug outer(1)", "b inner", "c", "p n", "w", "c", "b", "c", "p n", "q"]),
     ("generators", ["b 3", "c", "c", "p i", "ignore 1 1", "c", "p i", "u", "l", "cl 1", "r", "n", "q"]),
+    ("oneliners", ["unt 13", "s", "n", "n", "n", "p sum", "n", "n", "n", "n", "n", "p first", "n", "n", "q"]),
+    (
+        "oneliners",
+        ["b 6", "c", "s", "s", "r", "s", "s", "s", "unt", "p sum", "unt", "s", "s", "s", "r", "n", "q"],
+    ),
+    (
+        "oneliners",
+        ["b 1", "b square", "b", "c", "p n", "c", "b", "s", "s", "s", "cl 2", "n", "n", "n", "b", "q"],
+    ),
+    ("oneliners", ["b 6, i == 1", "b 7", "c", "p i", "n", "b", "unt", "b", "n", "c", "b", "p sum", "n", "q"]),
+    ("oneliners", ["unt 14", "n", "n", "n", "s", "s", "s", "s", "s", "r", "n", "q"]),
+    ("oneliners", ["tbreak 14", "c", "s", "s", "s", "s", "n", "n", "p i", "n", "b", "n", "q"]),
+    ("annotations", ["b Point.move", "b", "c", "a", "n", "p step", "n", "n", "r", "n", "whatis point", "q"]),
+    (
+        "annotations",
+        ["b ahead", "b 16", "c", "n", "p self.x", "u", "l", "c", "n", "n", "p size", "source ahead", "q"],
+    ),
+    ("annotations", ["n", "s", "n", "n", "n", "n", "n", "n", "w", "s", "n", "n", "q"]),
+    ("annotations", ["b 5", "b 6", "b 10", "b 12", "b 15", "c", "n", "c", "c", "c", "b", "q"]),
+    ("lifetimes", ["b use", "c", "n", "n", "n", "p size", "n", "r", "n", "n", "p b", "n", "q"]),
+    ("lifetimes", ["b use", "c", "n", "n", "s", "s", "s", "s", "p size", "n", "n", "n", "n", "p a", "q"]),
+    ("lifetimes", ["b 9", "c", "w", "p self.name", "r", "n", "n", "c", "p self.name", "r", "n", "p a", "q"]),
+    (
+        "recursion",
+        ["b 3", "c", "c", "c", "w 0", "w 1", "w -1", "bt 2", "u", "w 0", "w x", "w 99", "where 0", "q"],
+    ),
+    ("recursion", ["b 3", "c", "w", "u", "n", "u", "u", "s", "p a", "s", "w", "n", "q"]),
+    (
+        "recursion",
+        ["b depth, not n", "c", "up 1", "up 9", "down 1", "up -1", "up x", "p n", "unt", "r", "r", "n", "q"],
+    ),
+    (
+        "calls",
+        [
+            "b 5",
+            "p",
+            "pp",
+            "whatis",
+            "source",
+            "enable",
+            "disable",
+            "condition",
+            "ignore",
+            "j",
+            "display",
+            "undisplay",
+            "a x",
+            "retval x",
+            "up",
+            "h where",
+            "h commands",
+            "h nothing",
+            "q",
+        ],
+    ),
+    (
+        "calls",
+        ["b 5", "commands", "silent", "p a", "unt", "c", "c", "n", "b", "commands 1", "end", "c", "n", "q"],
+    ),
+    ("calls", ["b 5", "commands", "p a", "silent", "p b", "end", "c", "p 1", "", "c", "", "b", "q"]),
+    (
+        "calls",
+        ["b 5", "commands", "n", "c", "p total", "commands 1", "s", "c", "commands 7", "commands x", "q"],
+    ),
+    ("calls", ["commands", "b 5", "cl 1", "commands", "b 6", "commands", "p b", "end", "c", "b", "q"]),
+    ("calls", ["b 5", "commands", "j 8", "c", "w", "b 8", "commands", "r", "c", "n", "q"]),
+    (
+        "calls",
+        [
+            "b 7, item ==",
+            "tbreak 7, item == 4",
+            "c",
+            "p item, $_frame.f_lineno",
+            "b nowhere:3",
+            "b :5",
+            "b 5:",
+            "q",
+        ],
+    ),
+    ("calls", ["b 5", "c", "r", "p $_retval", "n", "p $_nothing", "p '$_frame'", "$x = 3", "p $x", "n", "q"]),
+    (
+        "calls",
+        [
+            "if 1:",
+            "    p = 1",
+            "    ",
+            "    q = 2",
+            "",
+            "p p",
+            "p q",
+            "def f(): return p",
+            "",
+            "f()",
+            "",
+            "q",
+        ],
+    ),
+    (
+        "calls",
+        [
+            "b 5",
+            "c",
+            "[a for x in [1]]",
+            "(lambda: a + b)()",
+            "[total for a in 'xy']",
+            "n",
+            "a = 9",
+            "a",
+            "q",
+        ],
+    ),
+    ("errors", ["b 13", "c", "s", "p $_exception", "s", "u", "exceptions", "exceptions 0", "c", "q"]),
+    ("asynchronous", ["b 5", "c", "p $_frame.f_code.co_name", "w 0", "r", "n", "n", "p a", "n", "q"]),
+    ("asynchronous", ["b main", "c", "s", "s", "s", "n", "r", "n", "n", "n", "q"]),
+    (
+        "closures",
+        ["b 6", "c", "p [count + by for _ in 'a']", "count = 50", "p count", "n", "p count", "r", "c", "q"],
+    ),
 ]
 
 # Where pdb does better not to be followed: with a breakpoint in the file it stops inside of what `n` steps over,
