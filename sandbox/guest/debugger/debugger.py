@@ -171,8 +171,8 @@ class Debugger(AsyncPdb):
         return kept or stack, max(0, len(kept or stack) - 1)
 
     def setup(self, f, tb):
-        self._shown = (f, tb)
         pdb.Pdb.setup(self, f, tb)
+        self._shown = (f, tb)
         self._set_variables()
         if tb is not None and self.why == "post_mortem":
             self._select_quietly(self.session.innermost([entry[0] for entry in self.stack]))

@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from tests.guest.debugger.conformance import MODULES, PROGRAMS, QUIRKS, SCRIPTS
+from tests.guest.debugger.conformance import MISSED, MODULES, PROGRAMS, QUIRKS, SCRIPTS
 
 # What pdb has under the program's first frame, and we haven't.
 BELOW = re.compile(
     r"(?:^|(?<=\(Pdb\) ))  \S*bdb\.py\(\d+\)run\(\)\n(-> .*\n)?(  <string>\(1\)<module>\(\)(->\S*)?\n(-> .*\n)?)?",
     re.M,
 )
+# From 3.14 on `q` in code that can raise nothing leaves this behind.
+QUIT = re.compile(r"Exception ignored while calling .*^bdb\.BdbQuit[:\s]*\Z", re.M | re.S)
 
 
 def stock(python: str, path: Path, commands: list[str]) -> str:
@@ -31,7 +33,7 @@ def stock(python: str, path: Path, commands: list[str]) -> str:
         text=True,
         timeout=30,
     )
-    return BELOW.sub("", done.stdout)
+    return QUIT.sub("", BELOW.sub("", done.stdout))
 
 
 def plain(text: str) -> str:
@@ -69,6 +71,8 @@ def test_text_is_that_of_pdb(
 ) -> None:
     if "interact" in commands and version < (3, 13):
         pytest.skip("`exit()` in the console ends this Python's pdb, too")
+    if version >= (3, 14) and (name, commands) in MISSED:
+        pytest.skip("this Python's pdb goes past a return that it was told to stop at")
     for module, text in MODULES.get(name, {}).items():
         (tmp_path / module).write_text(text.lstrip("\n"))
     said, end = ours(start, PROGRAMS[name], commands, engine)
