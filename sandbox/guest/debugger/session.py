@@ -178,7 +178,7 @@ class Session:
         debugger = self.debugger()
 
         def show():
-            debugger.rcLines.extend(commands or ())
+            debugger.cmdqueue += [line for line in commands or () if line.strip()[:1] not in ("", "#")]
             debugger.interaction(frame, None)
 
         self.outside(debugger, frame, "set_trace", show)

@@ -422,3 +422,19 @@ def test_the_tasks_of_a_program_that_waits_are_seen_when_it_is_interrupted(start
     assert "app.py(8)main() -> await asyncio.gather(stuck(), stuck())\n    waits for Task-2, Task-3\n" in text
     assert "  Task-2, Task-3\n    app.py(5)stuck() -> await asyncio.Event().wait()\n" in text
     assert program.do("p await __import__('asyncio').sleep(0.001, 4)")["text"] == "4\n"
+
+
+def test_the_task_of_a_stop_is_a_convenience_variable_on_every_python(start: Any) -> None:
+    text = """
+        import asyncio
+
+        async def main():
+            x = 1
+
+        asyncio.run(main())
+        y = "__pdb_convenience_variables" in globals()
+        """
+    program = start(text, "b 4", "c")
+    assert program.do("p $_asynctask is asyncio.current_task()")["text"] == "True\n"
+    program.do("cl 1", "tbreak 7", "c", "n")
+    assert program.do("p y")["text"] == "False\n"

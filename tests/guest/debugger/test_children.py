@@ -61,13 +61,13 @@ if __name__ == "__main__":
     elif how == "empty environment":
         subprocess.run([python, "app.py", "os.fork"], env={}, check=True)
     else:
-        with multiprocessing.get_context(how).Pool(1) as pool:
+        with multiprocessing.get_context(None if how == "default" else how).Pool(1) as pool:
             print(pool.map(work, [1]))
     print("done", [name for name in os.environ if name.startswith("PDBOX_D")], os.environ.get("PYTHONPATH"))
 """
 WAYS = [
     "os.fork", "fork in a thread", "thread in a child", "executor", "subprocess", "python -m", "shell", "os.system", "posix_spawn",
-    "exec", "empty environment", "fork", "spawn", "forkserver",
+    "exec", "empty environment", "fork", "spawn", "forkserver", "default",
 ]  # fmt: skip
 
 

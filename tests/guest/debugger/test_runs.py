@@ -207,6 +207,35 @@ def test_breakpoint_and_set_trace_stop_at_their_own_line(start: Any) -> None:
     assert program.do("c")["event"] == "end"
 
 
+def test_commands_of_set_trace_run_at_its_stop(start: Any) -> None:
+    program = start("import pdb\nx = 1\npdb.set_trace(commands=['p x + 1', 'n'])\nx = 3\nx = 4\n")
+    stop = program.do("c")
+    assert stop["frame"]["line"] == 4 and "2" in stop["text"].splitlines()
+    assert program.do("n")["text"].splitlines()[-1] == "-> x = 4"
+
+
+def test_r_in_a_frame_further_out_stops_at_its_return(start: Any) -> None:
+    program = start(
+        """
+        def inner():
+            return 1
+
+        def middle():
+            return inner() + 1
+
+        def outer():
+            return middle() + 1
+
+        outer()
+        """,
+        "b inner",
+        "c",
+    )
+    assert program.do("u")["frame"]["function"] == "middle"
+    stop = program.do("r")
+    assert (stop["reason"], stop["frame"]["function"], stop["return_value"]) == ("return", "middle", "2")
+
+
 def test_post_mortem_of_the_program_lands_here(start: Any) -> None:
     program = start(
         "import pdb\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    pdb.post_mortem()\nprint('on')\n"
@@ -221,6 +250,22 @@ def test_a_pdb_of_the_programs_own_speaks_here(start: Any) -> None:
     assert (stop["stopped"], stop["frame"]["function"]) == (True, "f")
     assert program.do("c")["event"] == "end"
     assert program.finish() == 0
+
+
+def test_a_pdb_of_the_programs_own_that_monitors_works_beside_ours(
+    start: Any, version: tuple[int, int]
+) -> None:
+    if version < (3, 14):
+        pytest.skip("pdb has one backend")
+    text = "import pdb\npdb.Pdb(backend='monitoring').set_trace()\nx = 1\ny = 2\ndef f():\n    z = 3\nf()\n"
+    program = start(text, "b 6")
+    assert program.do("c")["frame"]["line"] == 2
+    assert [program.do(command)["frame"]["line"] for command in ("n", "n", "c")] == [3, 4, 6]
+    assert (
+        program.do("c")["frame"]["line"] == 6
+    )  # `bdb` has one table: theirs stops at breakpoints, and so does ours
+    assert program.do("c")["event"] == "end"
+    assert (program.finish(), program.text) == (0, "")
 
 
 def test_forked_children_run_undisturbed(start: Any) -> None:

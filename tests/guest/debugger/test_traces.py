@@ -66,6 +66,33 @@ def test_the_repositorys_modules_win_over_those_of_the_library(
     assert program.text == plain.stdout
 
 
+def test_what_pdb_needs_for_its_network_is_loaded_when_that_is_used(
+    start: Any, version: tuple[int, int]
+) -> None:
+    program = start(
+        """
+        import pdb, sys
+        print([name for name in ("asyncio", "socket", "readline", "_pyrepl.readline") if name in sys.modules])
+        held = [name for name, module in sorted(sys.modules.items()) for value in vars(module).values()
+                if type(value).__name__ == "Later"]
+        print(set(held) - {"pdb", "_pdbox.debugger.stock"})
+        print(getattr(pdb, "asyncio", None) and pdb.asyncio.sleep.__name__)
+        """
+    )
+    program.do("c")
+    program.finish()
+    assert program.text == "[]\nset()\n%s\n" % ("sleep" if version >= (3, 14) else None)
+
+
+def test_the_compiler_warns_no_more_often_than_without_breakpoints(
+    start: Any, python: str, tmp_path: Path
+) -> None:
+    program = start('def f(n):\n    return "\\d" * n\n\n\nf(2)\n', "b f", "b 3", "c", "c")
+    program.finish()
+    plain = subprocess.run([python, "app.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert program.text == plain.stderr
+
+
 def test_a_hostile_pythonpath_is_not_imported(start: Any, tmp_path: Path) -> None:
     trap = tmp_path / "trap"
     trap.mkdir()
