@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import closing
 
 import anyio
 import pytest
 
+from sandbox import images
 from sandbox.docker import DockerBackend
+from sandbox.engine import Engine
 from sandbox.errors import BackendUnavailable
 
 # `make test` tells the makes below it that they are below: programs of the tests must not know.
@@ -25,12 +28,26 @@ def anyio_backend() -> str:
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
     """Skip what needs Docker where no engine answers; `make test` insists on one."""
     in_docker = [item for item in items if item.get_closest_marker("docker")]
-    if not in_docker or os.environ.get("PDBOX_REQUIRE_DOCKER") == "1":
+    if not in_docker:
         return
     reason = _missing_engine()
-    if reason:
+    if not reason:
+        _skip_absent_images(in_docker)
+    elif os.environ.get("PDBOX_REQUIRE_DOCKER") != "1":
         for item in in_docker:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _skip_absent_images(items: Iterable[pytest.Item]) -> None:
+    marked = [(item, marker) for item in items if (marker := item.get_closest_marker("image"))]
+    if not marked:
+        return
+    with closing(Engine.connect(os.environ)) as engine:
+        present = engine.tags(images.REPOSITORY)
+    for item, marker in marked:
+        if marker.args[0] not in present:
+            command = f"`pdbox image build --python {marker.args[0]}` makes it"
+            item.add_marker(pytest.mark.skip(reason=f"its image is not here; {command}"))
 
 
 def _missing_engine() -> str:

@@ -56,7 +56,7 @@ def test_total(n):
 SHOP = "def total(prices):\n    found = sum(prices)\n    return found\n"
 
 
-@pytest.fixture(params=["3.11", "3.13"])
+@pytest.fixture(params=["3.11", "3.13", pytest.param("3.14", marks=pytest.mark.image("3.14"))])
 def docker(request: pytest.FixtureRequest) -> list[str]:
     """Flags of `pdbox serve` for one Python."""
     return ["--backend", "docker", "--python", request.param]

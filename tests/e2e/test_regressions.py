@@ -24,6 +24,7 @@ pytestmark = pytest.mark.anyio
         "process",
         pytest.param("3.11", marks=pytest.mark.docker),
         pytest.param("3.13", marks=pytest.mark.docker),
+        pytest.param("3.14", marks=[pytest.mark.docker, pytest.mark.image("3.14")]),
     ]
 )
 def backend(request: pytest.FixtureRequest) -> list[str]:
