@@ -29,7 +29,7 @@ from sandbox.errors import BackendUnavailable, InvalidArgument
 REPOSITORY = "pdbox-sandbox"
 OWN = "pdbox.image"
 """Label of images made here."""
-PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
+PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 """What a registry offers."""
 DEFAULT = "3.13"
 _RECIPES = Path(__file__).resolve().parent.parent / "manifests" / "images"

@@ -42,7 +42,10 @@ def _network():
     return _replaced({name: Later(name) for name in wanted if name not in sys.modules})
 
 
-with _network():
+_KNOWN = "rlcompleter" in sys.modules
+with _network(), no_terminal():
     import pdb
+if not _KNOWN:
+    sys.modules.pop("rlcompleter", None)  # it has found no readline, which the program may have a use for
 
 __all__ = ["Later", "no_terminal", "pdb"]
