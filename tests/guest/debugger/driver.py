@@ -50,6 +50,7 @@ class Program:
         dump, child_dump = os.pipe()
         self._fds = [output, dump]
         self.output = bytearray()
+        self._printed = threading.Condition()
         self.dump_fd = dump
         passed = (theirs.fileno(), child_dump, *([] if word is None else [word]))
         self.process = subprocess.Popen(
@@ -86,7 +87,14 @@ class Program:
 
     def _read(self, fd: int) -> None:
         while data := os.read(fd, 1 << 16):
-            self.output += data
+            with self._printed:
+                self.output += data
+                self._printed.notify_all()
+
+    def wait_for(self, text: str) -> None:
+        """Wait until this is what the program has printed."""
+        with self._printed:
+            assert self._printed.wait_for(lambda: self.text == text, DEADLINE_S), self.text
 
     def __enter__(self) -> Self:
         return self

@@ -71,6 +71,8 @@ def test_text_is_that_of_pdb(
 ) -> None:
     if "interact" in commands and version < (3, 13):
         pytest.skip("`exit()` in the console ends this Python's pdb, too")
+    if version < (3, 12) and any("$" in command for command in commands):
+        pytest.skip("convenience variables, which work here, came with 3.12")
     if version >= (3, 14) and (name, commands) in MISSED:
         pytest.skip("this Python's pdb goes past a return that it was told to stop at")
     for module, text in MODULES.get(name, {}).items():
