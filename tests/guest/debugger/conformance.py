@@ -348,7 +348,56 @@ a = use()
 b = sorted(Noisy.left)
 end = 1
 """,
+    "generics": """
+class Box[T]:
+    def put[U](self, item: T, mark: U) -> tuple[T, U]:
+        return item, mark
+
+
+def pair[K](key: K) -> list[K]:
+    return [key, key]
+
+
+type Many[V] = list[V]
+
+put = Box().put(1, "m")
+two = pair(3)
+many = Many.__value__
+names = [*pair.__annotations__]
+end = 1
+""",
+    "templates": """
+def greet(name):
+    text = t"hello {name!r:>5}"
+    return text.values
+
+
+def wrong(n):
+    for i in range(n):
+        try:
+            greet(i)
+            1 / i
+        except ZeroDivisionError, KeyError:
+            caught = i
+        finally:
+            i = 9
+    return i
+
+
+def later(x: Undefined, *, y: Unknown = 2) -> Undefined:
+    z: Undefined = y
+    return z
+
+
+a = greet("x")
+b = wrong(2)
+c = later(3)
+end = 1
+""",
 }
+
+SINCE = {"generics": (3, 12), "templates": (3, 14)}
+"""The Python that a program needs, where it is no old one."""
 
 MODULES = {
     "modules": {
@@ -851,6 +900,24 @@ SCRIPTS = [
     (
         "closures",
         ["b 6", "c", "p [count + by for _ in 'a']", "count = 50", "p count", "n", "p count", "r", "c", "q"],
+    ),
+    (
+        "generics",
+        ["b 7", "b 3", "c", "p item, mark", "w", "r", "n", "c", "a", "r", "n", "s", "s", "s", "q"],
+    ),
+    ("generics", ["s", "s", "s", "n", "n", "s", "w", "r", "n", "s", "s", "s", "s", "s", "s", "l", "q"]),
+    ("generics", ["unt 13", "s", "s", "s", "r", "s", "s", "s", "r", "n", "p many", "n", "p names", "q"]),
+    (
+        "templates",
+        ["b greet", "c", "n", "p text.strings", "n", "r", "n", "s", "s", "n", "n", "n", "n", "u", "w", "q"],
+    ),
+    (
+        "templates",
+        ["b 12", "b 14", "c", "p i", "n", "n", "n", "unt", "c", "p i", "n", "n", "n", "n", "n", "q"],
+    ),
+    (
+        "templates",
+        ["b later", "b 12", "c", "p i", "cl 2", "c", "a", "n", "p z", "r", "source later", "n", "q"],
     ),
 ]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.guest.debugger.conformance import MISSED, MODULES, PROGRAMS, QUIRKS, SCRIPTS
+from tests.guest.debugger.conformance import MISSED, MODULES, PROGRAMS, QUIRKS, SCRIPTS, SINCE
 
 # What pdb has under the program's first frame, and we haven't.
 BELOW = re.compile(
@@ -69,6 +69,8 @@ def test_text_is_that_of_pdb(
     commands: list[str],
     engine: str,
 ) -> None:
+    if version < SINCE.get(name, version):
+        pytest.skip("this Python can't run the program")
     if "interact" in commands and version < (3, 13):
         pytest.skip("`exit()` in the console ends this Python's pdb, too")
     if version < (3, 12) and any("$" in command for command in commands):
