@@ -845,7 +845,7 @@ SCRIPTS = [
     ("calls", ["b 5", "commands", "p a", "silent", "p b", "end", "c", "p 1", "", "c", "", "b", "q"]),
     (
         "calls",
-        ["b 5", "commands", "n", "c", "p total", "commands 1", "s", "c", "commands 7", "commands x", "q"],
+        ["b 5", "commands", "n", "c", "p total", "commands 1", "s", "c", "commands x", "q"],
     ),
     ("calls", ["commands", "b 5", "cl 1", "commands", "b 6", "commands", "p b", "end", "c", "b", "q"]),
     ("calls", ["b 5", "commands", "j 8", "c", "w", "b 8", "commands", "r", "c", "n", "q"]),
