@@ -92,9 +92,9 @@ class Program:
                 self._printed.notify_all()
 
     def wait_for(self, text: str) -> None:
-        """Wait until this is what the program has printed."""
+        """Wait until the program has printed this."""
         with self._printed:
-            assert self._printed.wait_for(lambda: self.text == text, DEADLINE_S), self.text
+            assert self._printed.wait_for(lambda: text in self.text, DEADLINE_S), self.text
 
     def __enter__(self) -> Self:
         return self

@@ -243,6 +243,7 @@ def test_awaiting_a_task_that_needs_the_others_lets_them_run(start: Any) -> None
         program.do("queue.put_nowait('b')", "p await asyncio.wait_for(queue.join(), 20)")["text"] == "None\n"
     )
     program.wait_for("worked on b\n")
+    assert program.text == "worked on b\n"
 
 
 @pytest.mark.parametrize("code", ["hang()", "spin()", "asyncio.shield(hang())", "asyncio.sleep(100)"])

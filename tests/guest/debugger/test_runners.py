@@ -67,7 +67,8 @@ def test_breakpoint_in_code_under_test_with_capture_on(start: Any, repository: P
         "pkg/cart.py",
         "test_cart.py::test_total[a-b]",
     )
-    assert program.text == "out 1\n"  # captured by pytest, and shown at the stop
+    program.wait_for("out 1\n")  # captured by pytest, and shown at the stop
+    assert program.text == "out 1\n"
     assert program.do("p result")["text"] == "3\n"
     where = program.do("w")["text"]
     assert "_pytest" not in where and where.count("->") == 2
@@ -84,7 +85,7 @@ def test_failing_test_stops_in_its_frame_before_teardown(start: Any, repository:
     assert stop["exception"]["type"] == "AssertionError"
     assert {change["name"] for change in stop["changed"]} == {"items", "discount"}
     assert program.do("p discount")["text"] == "1\n"
-    assert "out 1\n" in program.text
+    program.wait_for("out 1\n")
     assert "teardown" not in program.text
     end = program.do("c")
     assert end["exit_code"] == 1
