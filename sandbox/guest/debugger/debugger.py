@@ -14,6 +14,7 @@ import threading
 from . import locations
 from .asynchronous import AsyncPdb
 from .frames import ours
+from .interrupt import evaluator
 from .suspension import suspendable
 
 _LOCALS_ARE_COPIES = sys.version_info < (3, 13)
@@ -245,7 +246,7 @@ class Debugger(AsyncPdb):
         if self.session.evaluating is None:  # a command of a breakpoint
             self.session.evaluating = threading.get_ident()
         try:
-            return AsyncPdb.onecmd(self, line)
+            return self._evaluate(line)
         except KeyboardInterrupt:  # the interrupt was for what this evaluates
             self.message("--KeyboardInterrupt--")
             return False
@@ -256,6 +257,10 @@ class Debugger(AsyncPdb):
             return False
         finally:
             self.session.breakpoints_changed()
+
+    @evaluator
+    def _evaluate(self, line):
+        return AsyncPdb.onecmd(self, line)
 
     def default(self, line):
         if not self.awaits(line):

@@ -94,7 +94,12 @@ class Interrupts:
             return
         evaluating = session.evaluating
         if evaluating is not None:
-            self._stop_evaluation(evaluating)
+            self._stop_evaluation(evaluating, frame)
+            return
+        if session.debugger().busy:
+            session.gate.pending = (
+                True  # on the way to a prompt, or back into the program: for what comes then
+            )
             return
         if session.updated():
             return  # it was to have us look at what the supervisor has sent, not to stop
@@ -103,14 +108,36 @@ class Interrupts:
         if frame is not None:
             session.break_in(frame)
 
-    def _stop_evaluation(self, thread):
+    def _stop_evaluation(self, thread, frame):
         awaiting = self._session.awaiting
         if awaiting is not None and awaiting.interrupt():
             return
-        if thread == threading.get_ident():
+        mine = thread == threading.get_ident()
+        if not _is_evaluated(frame if mine else sys._current_frames().get(thread)):
+            # It is over, or has not begun: an exception would end up in the program.
+            self._session.gate.pending = mine
+            return
+        if mine:
             raise KeyboardInterrupt
         import ctypes
 
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt)
         )
+
+
+_evaluators = []
+
+
+def evaluator(function):
+    """Mark a function that evaluates for the user: only in it, and in what it calls, an interrupt raises KeyboardInterrupt."""
+    _evaluators.append(function.__code__)
+    return function
+
+
+def _is_evaluated(frame):
+    while frame is not None:
+        if any(frame.f_code is code for code in _evaluators):
+            return True
+        frame = frame.f_back
+    return False

@@ -13,6 +13,7 @@ from .breakpoints import Table, relative
 from .channel import Closed, Commands, Reply
 from .debugger import Debugger
 from .frames import ours
+from .interrupt import evaluator
 from .locations import Resolver
 from .turn import Turn
 
@@ -120,10 +121,12 @@ class Session:
             show()
             prompted = debugger.prompted
         finally:
-            debugger.busy = False
-            self.evaluating = None
-            debugger.returned = debugger.raised = debugger.hit = None
-            self._leave(debugger, frame, prompted)
+            # An interrupt that comes from now on breaks into the program once it goes on.
+            with self.gate:
+                debugger.busy = False
+                self.evaluating = None
+                debugger.returned = debugger.raised = debugger.hit = None
+                self._leave(debugger, frame, prompted)
 
     def _leave(self, debugger, frame, prompted):
         if prompted:
@@ -362,6 +365,7 @@ class Session:
         answer.update({"event": "reply", "id": message.get("id")})
         self.channel.send(answer)
 
+    @evaluator
     def _data(self, kind, message, debugger):
         if kind == "inspect":
             return inspecting.inspect(debugger, message)

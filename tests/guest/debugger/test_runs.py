@@ -358,3 +358,37 @@ def test_a_program_that_cuts_the_word_off_harms_itself_alone(start: Any, tmp_pat
     assert program.answer()["event"] == "eof"
     assert program.finish() == -signal.SIGBUS
     word.close()
+
+
+def test_an_interrupt_at_any_moment_of_going_on_never_ends_up_in_the_program(start: Any) -> None:
+    program = start(
+        """
+        import os, signal, sys
+
+        def profile(frame, event, arg):
+            global moment
+            if moment is None and frame.f_code.co_name == "onecmd":
+                moment = 0
+            elif moment is not None:
+                moment += 1
+                if moment == wanted:
+                    os.kill(os.getpid(), signal.SIGRTMIN + 6)
+
+        moment = wanted = 0
+        while moment >= wanted:
+            wanted, moment = wanted + 1, None
+            sys.setprofile(profile)
+            breakpoint()
+            sys.setprofile(None)
+        print(wanted)
+        """
+    )
+    stop = program.do("c")
+    reasons = set()
+    while stop["event"] == "prompt":
+        reasons.add(stop.get("reason"))
+        stop = program.do("c")
+    assert (stop["event"], stop["exit_code"], stop["exception"]) == ("end", 0, None)
+    program.finish()
+    assert int(program.text) > 50
+    assert reasons >= {"set_trace", "interrupt"}
