@@ -16,12 +16,14 @@ import re
 import struct
 import sys
 
+from .descriptors import Descriptor
 from .frames import OURS
 from .import_hooks import AfterImport
 
 VARIABLE = "PDBOX_DEBUG"
 UNSEEN = "The program starts a Python with -I, -E or -S: it runs undisturbed, breakpoints are not hit in it."
 _CONNECT_S = 2
+_RETURN_S = 20
 _HOOKS = OURS + "hooks"
 _PYTHONS = re.compile(r"(python|pypy)[\d.]*t?$")
 _SHELLS = re.compile(r"(ba|da|z|k|a)?sh$")
@@ -31,11 +33,15 @@ _UNSEEN = re.compile(r"-[a-zA-Z]*[IES]")
 _WITH_VALUE = ("-X", "-W")
 
 
-def install(session, address):
-    """See children from now on; `address` (a unix socket) is where they reach the supervisor, None where they can't."""
+def install(session, address, interrupts):
+    """See children from now on; `address` (a unix socket) is where they reach the supervisor, None where they can't.
+
+    So does a process whose connection was closed by the program.
+    """
     os.register_at_fork(after_in_child=lambda: _forked(session, address))
     if address is None:
         return
+    session.channel.reconnect = lambda: _returned(address, interrupts)
     _watch_os(session, address)
     if "_posixsubprocess" in sys.modules:
         _watch_fork_exec(session, address, sys.modules["_posixsubprocess"])
@@ -61,22 +67,48 @@ def _connected(address):
     """A descriptor that the supervisor has been told of; None when there is nobody."""
     points = [point for point in bdb.Breakpoint.bpbynumber if point]
     counts = ",".join("%d:%d:%d" % (point.number, point.hits, point.ignore) for point in points)
-    question = ("fork\0%d\0%s" % (os.getpid(), counts)).encode("ascii")
+    channel = _asked(address, "fork\0%d\0%s" % (os.getpid(), counts))
+    return None if channel is None else channel.detach()
+
+
+def _returned(address, interrupts):
+    """A descriptor in place of the one that was closed; None when there is nobody who takes us back."""
+    channel = _asked(address, "back\0%d" % os.getpid())
+    if channel is None:
+        return None
+    try:
+        _timeout(channel, _socket.SO_RCVTIMEO, _RETURN_S)
+        # Who closes the one descriptor closes the other one as well.
+        welcome, ancillary, _, _ = channel.recvmsg(1, _socket.CMSG_SPACE(4))
+        for _, _, data in ancillary:
+            interrupts.dump_to(Descriptor(int.from_bytes(data[:4], sys.byteorder)))
+        _timeout(channel, _socket.SO_RCVTIMEO, 0)
+        if welcome:
+            return channel.detach()
+    except OSError:
+        pass  # it is busy, or going away
+    channel.close()
+    return None
+
+
+def _asked(address, text):
+    question = text.encode("ascii")
     channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    channel.setblocking(True)  # the program may have set a default timeout
     try:
         # Never longer than this: whoever is the parent may wait for us.
-        _send_timeout(channel, _CONNECT_S)
+        _timeout(channel, _socket.SO_SNDTIMEO, _CONNECT_S)
         channel.connect(address)
         channel.sendall(struct.pack(">I", len(question)) + question)
-        _send_timeout(channel, 0)
-        return channel.detach()
+        _timeout(channel, _socket.SO_SNDTIMEO, 0)
     except OSError:
         channel.close()
         return None
+    return channel
 
 
-def _send_timeout(channel, seconds):
-    channel.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, struct.pack("ll", seconds, 0))
+def _timeout(channel, option, seconds):
+    channel.setsockopt(_socket.SOL_SOCKET, option, struct.pack("ll", seconds, 0))
 
 
 def _trace_processes():

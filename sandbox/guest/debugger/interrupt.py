@@ -70,20 +70,27 @@ class Interrupts:
 
     def __init__(self, session):
         self._session = session
+        self._dump = None
         session.gate.deliver = self._arrived
 
-    def install(self, dump_fd):
-        interrupt, dump = numbers()
-        signal.signal(interrupt, lambda number, frame: self._arrived(frame))
-        self._dump_fd = dump_fd
+    def install(self):
+        """Listen for interrupts."""
+        signal.signal(numbers()[0], lambda number, frame: self._arrived(frame))
+
+    def dump_to(self, descriptor):
+        """Tell stacks over `descriptor`: those of a crash, and those that the supervisor asks for."""
+        dump, before = numbers()[1], self._dump
+        self._dump = descriptor
         self.enable_dump()
-        if dump_fd is not None and dump is not None:
-            faulthandler.register(dump, file=dump_fd, all_threads=True, chain=False)
+        if dump is not None:
+            faulthandler.register(dump, file=descriptor.number, all_threads=True, chain=False)
+        if before is not None:
+            before.close()
 
     def enable_dump(self):
         """Tell the stacks of a crash to the supervisor (again, when the program has taken that over)."""
-        if self._dump_fd is not None:
-            faulthandler.enable(file=self._dump_fd, all_threads=True)
+        if self._dump is not None and self._dump.intact():
+            faulthandler.enable(file=self._dump.number, all_threads=True)
 
     def _arrived(self, frame):
         session = self._session

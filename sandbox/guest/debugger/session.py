@@ -43,6 +43,7 @@ class Session:
         self._not_run = []
         self._request = None
         self._quiet = False
+        self._taken = 0  # the last request; what was sent again is no new one
         self._told = set()
         self.word = None  # where the supervisor looks for whether the program goes on
 
@@ -321,7 +322,11 @@ class Session:
             kind = message.get("op")
             if message.get("id") is None:
                 self._update(message)
-            elif kind == "command":
+                continue
+            if message["id"] <= self._taken:
+                continue
+            self._taken = message["id"]
+            if kind == "command":
                 self._request = message.get("id")
                 self._lines = [str(line) for line in message.get("lines") or [""]]
                 self._quiet = bool(message.get("quiet")) and self.word is not None and self.child is None

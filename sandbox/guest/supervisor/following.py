@@ -33,7 +33,8 @@ class Following:
     """Answers the interpreters of one run.
 
     `listener.on_chosen(socket, pid, chosen)` is called for the first that is meant, unless `chosen` is there from the beginning; then
-    `wants_child()` and `on_child(socket, pid, text, target, counts)` for its children: whether there may be one more, and here it is.
+    `wants_child()` and `on_child(socket, pid, text, target, counts)` for its children: whether there may be one more, and here it is;
+    `on_back(socket, pid)` for one that has lost its connection.
     """
 
     def __init__(self, text: str, state, dump_fd: int, listener, chosen: str | None = None) -> None:
@@ -116,6 +117,9 @@ class Following:
             fields = _fields(asking)
             if fields[0] == "fork":
                 taken = self._take_fork(asking, fields)
+            elif fields[0] == "back":
+                asking.settimeout(None)
+                taken = self._listener.on_back(asking, _pid_of(asking, int(fields[1])))
             else:
                 taken = self._decide(asking, _question(fields))
         except (OSError, ValueError, IndexError):

@@ -447,3 +447,50 @@ def test_a_deadline_leaves_a_stopped_child_stopped_and_its_parent_waiting(guest:
     assert (stop["state"], value(guest.client, "n")) == ("stopped", "2")
     assert finish(guest.client)["state"] == "exited"
     assert printed(guest.client) == "[1, 2, 3]\n[4, 5]\n"
+
+
+CLOSING = """\
+import ctypes, multiprocessing, os, subprocess, sys
+
+def work(n):
+    for number in range(3, 1024):
+        ctypes.CDLL(None).close(number)
+    twice = n * 2
+    return twice
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["fork"]:
+        pid = os.fork()
+        if not pid:
+            os._exit(work(2))
+        print(os.waitpid(pid, 0)[1] >> 8)
+    else:
+        print(subprocess.run([sys.executable, "-c", "import app, sys; sys.exit(app.work(2))"]).returncode)
+"""
+
+
+@pytest.mark.parametrize("how", ["fork", "subprocess"])
+def test_a_child_that_closes_our_descriptors_in_c_keeps_its_debugger(
+    guest: Guest, python: str, how: str
+) -> None:
+    stop = start(guest, python, CLOSING, "b app.py:4", "tbreak app.py:6", "c", arguments=how)
+    assert place(stop) == ("stopped", 4, 2)
+    guest.client.pdb("cl 1", "c")
+    stop = guest.client.pdb("w")
+    assert place(stop) == ("stopped", 6, 2)
+    assert value(guest.client, "n") == "2"
+    assert place(guest.client.pdb("n")) == ("stopped", 7, 2)
+    stop = finish(guest.client)
+    assert (stop["state"], stop["output"], stop["notices"]) == ("exited", "4\n", [])
+
+
+def test_a_step_over_what_closes_our_descriptors_is_answered_by_its_own_process(
+    guest: Guest, python: str
+) -> None:
+    text = CLOSING.replace(
+        "twice = n * 2", "libc = ctypes.CDLL(None)\n    libc.syscall(436, 3, 65536, 0)\n    twice = n * 2"
+    )
+    start(guest, python, text, "b app.py:7", "c", arguments="fork")
+    stop = guest.client.pdb("n")
+    assert (place(stop), stop["notices"]) == (("stopped", 8, 2), [])
+    assert finish(guest.client)["output"] == "4\n"
