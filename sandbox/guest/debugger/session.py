@@ -251,6 +251,8 @@ class Session:
 
     def next_line(self):
         """A line for pdb; asks the supervisor when there is none left."""
+        if self._is_forked_here():
+            self._forked_here()
         caller = sys._getframe(2).f_locals.get("self")
         debugger = caller if hasattr(caller, "curframe") else self.debugger()
         self.evaluating = None
@@ -270,8 +272,6 @@ class Session:
         self.channel.send(event)
 
     def _ask(self, debugger):
-        if debugger is self._forked_at:
-            self._forked_here(debugger)
         if getattr(debugger, "prompted", False) is False:
             debugger.prompted = True
             self._enter_leave(0)
@@ -299,9 +299,13 @@ class Session:
         finally:
             self.waiting = False
 
-    def _forked_here(self, debugger):
-        """An evaluation has forked, and this is the child that comes back from it."""
-        self._local.debugger, self._forked_at = debugger, None
+    def _is_forked_here(self):
+        """Is this the child that an evaluation has forked, back from it? Until then it may come to stops of its own."""
+        return self._forked_at is not None and not self._local.debugger.busy
+
+    def _forked_here(self):
+        debugger = self._local.debugger = self._forked_at
+        self._forked_at = None
         self.turn.take()
         debugger.why = "fork"
         self.report.begin(debugger, debugger.curframe)
@@ -332,6 +336,9 @@ class Session:
                 self._quiet = bool(message.get("quiet")) and self.word is not None and self.child is None
             else:
                 self._answer(kind, message, debugger)
+                if self._is_forked_here():
+                    self._forked_here()
+                    self._ask(debugger)
 
     def updated(self):
         """Take what the supervisor has sent while the program runs; whether there was something."""
@@ -368,7 +375,8 @@ class Session:
         finally:
             self.evaluating, self.waiting = None, True
         answer.update({"event": "reply", "id": message.get("id")})
-        self.channel.send(answer)
+        if self._forked_at is None:  # else the parent answers
+            self.channel.send(answer)
 
     @evaluator
     def _data(self, kind, message, debugger):
