@@ -119,6 +119,72 @@ async def test_breakpoints_and_failing_tests_stop_in_workers_of_xdist(
         assert "1 failed, 3 passed" in output and stop["exit_code"] == 1
 
 
+DJANGO = {
+    "manage.py": """\
+import os, sys
+from django.core.management import execute_from_command_line
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "settings"
+execute_from_command_line(sys.argv)
+""",
+    "settings.py": "INSTALLED_APPS = ['shop']\nSECRET_KEY = 'none'\nUSE_TZ = True\n",
+    "shop/__init__.py": "",
+    "shop/prices.py": SHOP,
+    "shop/tests.py": """\
+from django.test import SimpleTestCase
+from shop.prices import total
+
+class First(SimpleTestCase):
+    def test_one(self):
+        self.assertEqual(total([1]), 1)
+
+class Second(SimpleTestCase):
+    def test_two(self):
+        self.assertEqual(total([1, 1]), 5)
+""",
+}
+
+
+@pytest.fixture(scope="session")
+def django(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with Django, for PYTHONPATH."""
+    folder = tmp_path_factory.mktemp("django")
+    command = [sys.executable, "-m", "pip", "install", "-q", "--target", str(folder)]
+    subprocess.run([*command, "Django==5.2"], check=True, capture_output=True)
+    return folder
+
+
+async def test_djangos_parallel_tests_stop_at_breakpoints_and_where_they_fail(
+    tmp_path: Path, docker: list[str], django: Path
+) -> None:
+    repo = repository(tmp_path, {})
+    for name, text in DJANGO.items():
+        (repo / name).parent.mkdir(exist_ok=True)
+        (repo / name).write_text(text, encoding="utf-8")
+    shutil.copytree(django, repo / "deps")
+    entrypoint = "PYTHONPATH=deps python manage.py test --parallel 2"
+    async with pdbox("--repo", str(repo), *docker) as session:
+        stop = await session.call(
+            "pdb", command="b shop/prices.py:3\nc", entrypoint=entrypoint, timeout_s=120
+        )
+        seen: list[tuple[str, str]] = []
+        notices: list[str] = []
+        while stop["state"] == "stopped":
+            seen.append((stop["reason"], stop["test"].rpartition(".")[2]))
+            notices += stop["notices"]
+            stop = await session.call("pdb", command="c", timeout_s=60)
+        assert sorted(seen) == [
+            ("breakpoint", "test_one"),
+            ("breakpoint", "test_two"),
+            ("post_mortem", "test_two"),
+        ]
+        assert (
+            "Django's tests run in one process: in parallel workers a test that fails would not stop."
+            in notices
+        )
+        assert (stop["state"], stop["exit_code"]) == ("exited", 1)
+
+
 async def test_processes_are_listed_turned_to_and_ended_together(tmp_path: Path, docker: list[str]) -> None:
     text = (
         "import os, time\n\ndef child(n):\n    mine = n\n    time.sleep(600)\n\n"

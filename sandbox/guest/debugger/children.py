@@ -2,7 +2,7 @@
 
 A fork has all of us in it already: it only needs a channel of its own. Who starts another program does it through a few functions of the
 standard library; where that looks like it comes to a Python, the environment gets what `hooks/_pdbox_debug.py` needs to ask whether it is
-to be debugged, and takes out again. Without breakpoints nothing of that is done.
+to be debugged, and takes out again. Without breakpoints it gets what `hooks/_pdbox_join.py` needs to find us at a `breakpoint()`.
 """
 
 # Functions of the standard library are replaced.
@@ -21,6 +21,7 @@ from .frames import OURS
 from .import_hooks import AfterImport
 
 VARIABLE = "PDBOX_DEBUG"
+JOIN = "PDBOX_JOIN"
 UNSEEN = "The program starts a Python with -I, -E or -S: it runs undisturbed, breakpoints are not hit in it."
 _CONNECT_S = 2
 _RETURN_S = 20
@@ -131,8 +132,9 @@ def _watch_fork_exec(session, address, module):
     stock = module.fork_exec
 
     def fork_exec(args, executables, *rest):
-        if _followed(session, executables, args):
-            rest = rest[:3] + (_listed(_environment(rest[3], address)),) + rest[4:]
+        way = _way(session, executables, args)
+        if way:
+            rest = rest[:3] + (_listed(_environment(rest[3], way, address)),) + rest[4:]
         return stock(args, executables, *rest)
 
     fork_exec.__doc__ = stock.__doc__
@@ -146,20 +148,23 @@ def _watch_os(session, address):
     stock_execv, stock_execve, stock_system = os.execv, os.execve, os.system
 
     def execv(path, args):
-        if _followed(session, [path], args):
-            stock_execve(path, args, _environment(None, address))
+        way = _way(session, [path], args)
+        if way:
+            stock_execve(path, args, _environment(None, way, address))
         stock_execv(path, args)
 
     def execve(path, args, env):
-        if _followed(session, [path], args):
-            env = _environment(env, address)
+        way = _way(session, [path], args)
+        if way:
+            env = _environment(env, way, address)
         stock_execve(path, args, env)
 
     def system(command):
-        if not _followed(session, ["/bin/sh"], ["sh", "-c", command]):
+        way = _way(session, ["/bin/sh"], ["sh", "-c", command])
+        if not way:
             return stock_system(command)
         # It has no argument for the environment: the process's own is changed meanwhile, `os.environ` is not.
-        added = _added(os.environb, address)
+        added = _added(os.environb, way, address)
         for name, value in added.items():
             os.putenv(name, value)
         try:
@@ -181,15 +186,16 @@ def _watch_os(session, address):
 
 def _posix_spawn(session, address, stock):
     def posix_spawn(path, argv, env, **options):
-        if _followed(session, [path], argv):
-            env = _environment(env, address)
+        way = _way(session, [path], argv)
+        if way:
+            env = _environment(env, way, address)
         return stock(path, argv, env, **options)
 
     posix_spawn.__doc__, posix_spawn.__name__ = stock.__doc__, stock.__name__
     return posix_spawn
 
 
-def _environment(env, address):
+def _environment(env, way, address):
     """`env` (a mapping, a list of assignments, or None for our own) with the way to us; names and values are bytes."""
     if env is None:
         names = dict(os.environb)
@@ -197,36 +203,38 @@ def _environment(env, address):
         names = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
     else:
         names = dict(entry.split(b"=", 1) for entry in env)
-    names.update(_added(names, address))
+    names.update(_added(names, way, address))
     return names
 
 
-def _added(names, address):
+def _added(names, way, address):
     before = names.get(b"PYTHONPATH", b"")
     # An empty entry would be the current folder, so none is made.
     path = os.fsencode(_HOOKS) + (os.pathsep.encode() + before if before else b"")
-    return {b"PYTHONPATH": path, VARIABLE.encode(): os.fsencode(address)}
+    return {b"PYTHONPATH": path, way.encode(): os.fsencode(address)}
 
 
 def _listed(names):
     return [name + b"=" + value for name, value in names.items()]
 
 
-def _followed(session, executables, args):
-    """Whether what is started may come to a Python in which breakpoints are to be hit."""
+def _way(session, executables, args):
+    """How what is started is to find us: the variable that tells it; None where it never comes to a Python that we could be in."""
     try:
-        if not session.channel.open or not any(bdb.Breakpoint.bpbynumber[1:]):
-            return False
+        if not session.channel.open:
+            return None
         words = [os.fsdecode(word) for word in args]
         kind = next(filter(None, (_kind(os.fsdecode(path)) for path in executables)), None)
     except (TypeError, ValueError):
-        return False  # refused by who starts it
+        return None  # refused by who starts it
+    way = VARIABLE if any(bdb.Breakpoint.bpbynumber[1:]) else JOIN
     if kind == "python" and _is_unseen(words[1:]):
-        session.tell(UNSEEN)
-        return False
-    if kind == "shell" and len(words) > 2 and words[1] == "-c":
-        return _IN_SHELL.search(words[2]) is not None
-    return kind is not None
+        if way == VARIABLE:
+            session.tell(UNSEEN)
+        return None
+    if kind == "shell" and len(words) > 2 and words[1] == "-c" and not _IN_SHELL.search(words[2]):
+        return None
+    return kind and way
 
 
 def _kind(path):

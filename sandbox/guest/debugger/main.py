@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import threading
 
 # All at once: a module that is imported later would be looked for where the program imports from.
 from .. import word
@@ -75,6 +76,26 @@ def _word(fd):
         os.close(fd)
 
 
+def join(fd, loaded, address):
+    """The session of a program that has come to its first `breakpoint()`, None when the supervisor doesn't want it."""
+    gate = Gate()
+    session = Session(Channel(fd, gate), gate)
+    interrupts = Interrupts(session)
+    try:
+        session.configure(session.channel.receive())
+    except Closed:
+        return None
+    session.engine = engine.choose(None, session)
+    unload(loaded)
+    entries.install(session)
+    children.install(session, address, interrupts)
+    descriptors.protect()
+    session.engine.start()
+    if threading.current_thread() is threading.main_thread():  # others can't listen for signals
+        interrupts.install()
+    return session
+
+
 def _orig_argv(target):
     # Reloaders start the program again with it.
     argv = getattr(sys, "orig_argv", None)
@@ -123,4 +144,4 @@ def _modules_in(folder):
     return found
 
 
-__all__ = ["arrays", "inspecting", "prepare"]
+__all__ = ["arrays", "inspecting", "join", "prepare"]

@@ -304,8 +304,9 @@ class Session:
         return self._forked_at is not None and not self._local.debugger.busy
 
     def _forked_here(self):
-        debugger = self._local.debugger = self._forked_at
-        self._forked_at = None
+        debugger, self._forked_at = self._forked_at, None
+        assert debugger is not None
+        self._local.debugger = debugger
         self.turn.take()
         debugger.why = "fork"
         self.report.begin(debugger, debugger.curframe)

@@ -117,6 +117,8 @@ class Following:
             fields = _fields(asking)
             if fields[0] == "fork":
                 taken = self._take_fork(asking, fields)
+            elif fields[0] == "join":
+                taken = self._take_joining(asking, fields)
             elif fields[0] == "back":
                 asking.settimeout(None)
                 taken = self._listener.on_back(asking, _pid_of(asking, int(fields[1])))
@@ -136,6 +138,14 @@ class Following:
         asking.settimeout(None)
         told = {number: (hits, ignore) for number, hits, ignore in counts}
         return self._listener.on_child(asking, _pid_of(asking, int(fields[1])), None, None, told)
+
+    def _take_joining(self, asking: socket.socket, fields: list) -> bool:
+        if not self._listener.wants_child(forked=True):
+            return False
+        asking.settimeout(None)
+        pid = _pid_of(asking, int(fields[1]))
+        text = Question((), pid, fields[2], fields[3:] or ["python"]).text()
+        return self._listener.on_child(asking, pid, text, {"mode": "joined"}, None)
 
     def _decide(self, asking: socket.socket, question: Question) -> bool:
         with self._choosing:

@@ -392,3 +392,10 @@ def test_an_interrupt_at_any_moment_of_going_on_never_ends_up_in_the_program(sta
     program.finish()
     assert int(program.text) > 50
     assert reasons >= {"set_trace", "interrupt"}
+
+
+def test_the_end_of_the_program_is_not_taken_for_an_end_of_its_tracing(start: Any) -> None:
+    program = start("x = 1\n1 / 0\n", "b 1")
+    stop = program.do("c")
+    assert stop["reason"] == "post_mortem"
+    assert "notice" not in {event["event"] for event in program.events}
