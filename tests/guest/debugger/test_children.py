@@ -348,7 +348,8 @@ def test_an_evaluation_that_forks_is_two_stops(
         answer = guest.client.request("debug.inspect", expression="os.fork()")["repr"]
     else:
         stop = guest.client.pdb(command, "p 'mine'")
-        assert (stop["process"], stop["not_run"]) == (None, [])
+        # The child may have been seen already.
+        assert ((stop["process"] or {"number": 1})["number"], stop["not_run"]) == (1, [])
         answer = stop["reply"].removesuffix("'mine'\n").strip()
     parent = guest.client.pdb("p 6 * 7")
     assert parent["reply"] == "42\n"
