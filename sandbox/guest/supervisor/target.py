@@ -261,10 +261,16 @@ class Process:
         if self._held != -1:
             select.select([self._held, wake], [], [], seconds)
             return
-        deadline = None if seconds is None else time.monotonic() + seconds
-        while self.lives() and (deadline is None or time.monotonic() < deadline):
-            if select.select([wake], [], [], _LOOK_S)[0]:
+        # The system doesn't tell of its end. It is without a debugger meanwhile, so nobody waits for more than that.
+        deadline, pause = None if seconds is None else time.monotonic() + seconds, 0.001
+        while catches(self.pid, INTERRUPT) and self.lives():
+            if (
+                select.select([wake], [], [], pause)[0]
+                or deadline is not None
+                and time.monotonic() > deadline
+            ):
                 return
+            pause = min(2 * pause, _LOOK_S)
 
     def close(self) -> None:
         with self._lock:
