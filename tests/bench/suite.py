@@ -56,7 +56,7 @@ def pytest_terminal_summary(terminalreporter):
 
 What the debugger does once, when it sees a function for the first time, is in the collection, and not in the best goes.
 """
-SECONDS = 30.0
+SECONDS = 40.0
 """For the runs that are compared, on each Python."""
 
 

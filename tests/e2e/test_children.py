@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -157,10 +159,7 @@ def django(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def test_djangos_parallel_tests_stop_at_breakpoints_and_where_they_fail(
     tmp_path: Path, docker: list[str], django: Path
 ) -> None:
-    repo = repository(tmp_path, {})
-    for name, text in DJANGO.items():
-        (repo / name).parent.mkdir(exist_ok=True)
-        (repo / name).write_text(text, encoding="utf-8")
+    repo = repository(tmp_path, DJANGO)
     shutil.copytree(django, repo / "deps")
     entrypoint = "PYTHONPATH=deps python manage.py test --parallel 2"
     async with pdbox("--repo", str(repo), *docker) as session:
