@@ -251,7 +251,7 @@ class Session:
 
     def next_line(self):
         """A line for pdb; asks the supervisor when there is none left."""
-        if self._is_forked_here():
+        if self._forked_at is not None and self._is_forked_here():
             self._forked_here()
         caller = sys._getframe(2).f_locals.get("self")
         debugger = caller if hasattr(caller, "curframe") else self.debugger()

@@ -1,7 +1,8 @@
 """Follows a command line to the Python program in it that is to be debugged, and that program to its children.
 
 Every interpreter that the command starts, or that the program starts while there are breakpoints, loads `hooks/sitecustomize.py`, which
-asks here whether it is one. See `_pdbox_debug.py` for what is asked and answered. What the program forks only tells that it is there.
+asks here whether it is one. See `_pdbox_debug.py` for what is asked and answered. What the program forks only tells that it is there;
+so does a Python that has come to a `breakpoint()` without there being any breakpoints, and a process that has lost its connection.
 """
 
 from __future__ import annotations
