@@ -24,6 +24,10 @@ class BrokenFrame(ValueError):
     """What arrived is no frame: too large, cut off, or not a JSON object. The stream is of no more use."""
 
 
+class CutFrame(BrokenFrame):
+    """The stream ended inside a frame."""
+
+
 def pack(header: dict, payload: bytes = b"") -> bytes:
     """One frame as bytes.
 
@@ -112,7 +116,7 @@ class FrameStream:
     def _take_in(self, data) -> bool:
         """False at the end of the stream. Raises BrokenFrame when that is inside of a frame."""
         if not data and self._buffer:
-            raise BrokenFrame("the stream ended inside a frame")
+            raise CutFrame("the stream ended inside a frame")
         # Mostly it is one frame and all of it. Where it is not, what is there must not be copied for each piece.
         if self._buffer:
             self._buffer = _growing(self._buffer)

@@ -49,6 +49,8 @@ while time.process_time() < end:
 print(f"CPU {least:.9f}")
 """
 """Works for 0.4 s however fast it is, and tells what its best go took: a go is short enough to be left in peace once."""
+SECONDS = 8.0
+"""For the runs of one program that are compared."""
 OTHER = "def bump(n):\n    return n + 1\n"
 
 
@@ -76,12 +78,16 @@ async def _of_one(folder: Path, python: str) -> list[Row]:
         ways = Ways(session, opened["session_id"], debugpy=wheel is not None)
         rows = [
             await ways.row(
-                f"Python {python}, {kind}, breakpoint elsewhere", f"work.py {kind}", elsewhere, limit(python)
+                f"Python {python}, {kind}, breakpoint elsewhere",
+                f"work.py {kind}",
+                elsewhere,
+                limit(python),
+                SECONDS,
             )
             for kind in ("calls", "loop", "mixed")
         ]
         what = f"Python {python}, loop, a condition that never holds"
-        return [*rows, await ways.row(what, "work.py loop", in_loop, 25)]
+        return [*rows, await ways.row(what, "work.py loop", in_loop, 25, SECONDS)]
 
 
 def limit(python: str) -> float | None:

@@ -1,7 +1,8 @@
 """The same program without a debugger, under ours, under stock pdb and under debugpy, in one sandbox, by its own CPU time.
 
 It tells the CPU time of its parts. The least of each part over the runs, added up, is what is compared: neighbours on
-the machine can only add to it, by ten percent and more in any whole run.
+the machine can only add to it, by ten percent and more in any whole run. The runs are made in turns for as long as there is
+time, and how far two halves of those without a debugger are apart is told: a ratio is no better than that.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +25,11 @@ DRIVER = Path(__file__).with_name("dap.py")
 INSTALL = "python -m pip install -q --no-index --find-links"
 WHEELS = PROJECT / ".pytest_cache" / "d" / "wheels"
 """Where the tests keep theirs."""
-ROUNDS = 5
-"""Runs without a debugger and under ours, in turns."""
-SLOW_ROUNDS = 2
+LEAST_ROUNDS = 4
+LEAST_ROUNDS_WITHOUT_LIMIT = 2
+MOST_ROUNDS = 40
+"""Runs without a debugger and under ours."""
+SLOW_ROUNDS = 1
 """Runs of the others, which are slow and only compared with."""
 PATIENCE_S = 600
 
@@ -67,11 +71,20 @@ class Ways:
         self._handle = handle
         self._others = ["stock pdb", *(["debugpy"] if debugpy else [])]
 
-    async def row(self, what: str, program: str, place: Place, limit: float | None) -> Row:
-        """One line of the table; `program` are the arguments of `python`, as a shell takes them."""
+    async def row(self, what: str, program: str, place: Place, limit: float | None, seconds: float) -> Row:
+        """One line of the table; `program` are the arguments of `python`, as a shell takes them.
+
+        Runs that are compared with the limit are made for `seconds` (half of it where there is none), the others once.
+        """
         times: dict[str, list[list[float]]] = {name: [] for name in ("bare", "ours", *self._others)}
-        for number in range(ROUNDS):
-            for name in times if number < SLOW_ROUNDS else ("bare", "ours"):
+        end = time.monotonic() + (seconds if limit else seconds / 2)
+        least = LEAST_ROUNDS if limit else LEAST_ROUNDS_WITHOUT_LIMIT
+        for number in range(MOST_ROUNDS):
+            if number >= least and time.monotonic() > end:
+                break
+            # Whoever comes second has a warmer machine.
+            pair = ("bare", "ours") if number % 2 else ("ours", "bare")
+            for name in (*pair, *(self._others if number < SLOW_ROUNDS else [])):
                 times[name].append(await self._cpu_ms(name, program, place))
                 sys.stderr.write(".")
                 sys.stderr.flush()
@@ -110,23 +123,30 @@ class Ways:
         return answer["output"]
 
 
+# The others are slow: tests that are run more than once for the clock's sake (`OFTEN`) are run once there.
 def _command(name: str, program: str, place: Place) -> str:
     if name == "stock pdb":
-        return f"python -m pdb -c {shlex.quote(f'b {place}')} -c c -c q {program} </dev/null"
+        return f"OFTEN=1 python -m pdb -c {shlex.quote(f'b {place}')} -c c -c q {program} </dev/null"
     if name == "debugpy":
-        return f"python dap.py {place.path} {place.line} {shlex.quote(place.condition)} {program}"
+        return f"OFTEN=1 python dap.py {place.path} {place.line} {shlex.quote(place.condition)} {program}"
     return f"python {program}"
 
 
 def _row(what: str, times: dict[str, list[list[float]]], limit: float | None) -> Row:
-    least = {name: sum(map(min, zip(*runs, strict=True))) for name, runs in times.items()}
+    least = {name: _least(runs) for name, runs in times.items()}
     bare = least.pop("bare")
+    halves = sorted((_least(times["bare"][::2]), _least(times["bare"][1::2])))
     ours = least.pop("ours")
     others = [f"{name} {taken / bare:.2f} ×" for name, taken in least.items()]
     if "debugpy" not in least:
         others.append("debugpy not to be had")
-    beside = "; ".join([f"least: {ours / bare:.2f} × of {bare:.2f} ms without", *others])
+    noise = f"least: {ours / bare:.3f} × of {bare:.2f} ms without (± {halves[1] / halves[0] - 1:.1%})"
+    beside = "; ".join([noise, *others])
     taken = timing([sum(run) for run in times["ours"]])
     if limit is None:
         return Row(what, taken, beside)
     return Row(what, taken, beside, f"{limit:g} ×", ours <= limit * bare)
+
+
+def _least(runs: list[list[float]]) -> float:
+    return sum(map(min, zip(*runs, strict=True)))

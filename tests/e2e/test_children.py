@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +119,98 @@ async def test_breakpoints_and_failing_tests_stop_in_workers_of_xdist(
         }
         assert processes == {2, 3}
         assert "1 failed, 3 passed" in output and stop["exit_code"] == 1
+
+
+DJANGO = {
+    "manage.py": """\
+import os, sys
+from django.core.management import execute_from_command_line
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "settings"
+execute_from_command_line(sys.argv)
+""",
+    "settings.py": "INSTALLED_APPS = ['shop']\nSECRET_KEY = 'none'\nUSE_TZ = True\n",
+    "shop/__init__.py": "",
+    "shop/prices.py": SHOP,
+    "shop/tests.py": """\
+from django.test import SimpleTestCase
+from shop.prices import total
+
+class First(SimpleTestCase):
+    def test_one(self):
+        self.assertEqual(total([1]), 1)
+
+class Second(SimpleTestCase):
+    def test_two(self):
+        self.assertEqual(total([1, 1]), 5)
+""",
+}
+
+
+@pytest.fixture(scope="session")
+def django(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with Django, for PYTHONPATH."""
+    folder = tmp_path_factory.mktemp("django")
+    command = [sys.executable, "-m", "pip", "install", "-q", "--target", str(folder)]
+    subprocess.run([*command, "Django==5.2"], check=True, capture_output=True)
+    return folder
+
+
+async def test_djangos_parallel_tests_stop_at_breakpoints_and_where_they_fail(
+    tmp_path: Path, docker: list[str], django: Path
+) -> None:
+    repo = repository(tmp_path, DJANGO)
+    shutil.copytree(django, repo / "deps")
+    entrypoint = "PYTHONPATH=deps python manage.py test --parallel 2"
+    async with pdbox("--repo", str(repo), *docker) as session:
+        stop = await session.call(
+            "pdb", command="b shop/prices.py:3\nc", entrypoint=entrypoint, timeout_s=120
+        )
+        seen: list[tuple[str, str]] = []
+        notices: list[str] = []
+        while stop["state"] == "stopped":
+            seen.append((stop["reason"], stop["test"].rpartition(".")[2]))
+            notices += stop["notices"]
+            stop = await session.call("pdb", command="c", timeout_s=60)
+        assert sorted(seen) == [
+            ("breakpoint", "test_one"),
+            ("breakpoint", "test_two"),
+            ("post_mortem", "test_two"),
+        ]
+        assert (
+            "Django's tests run in one process: in parallel workers a test that fails would not stop."
+            in notices
+        )
+        assert (stop["state"], stop["exit_code"]) == ("exited", 1)
+
+
+CLOSES = """\
+import ctypes, os, subprocess, sys
+
+if sys.argv[1:]:
+    number = 3
+    breakpoint()
+else:
+    for number in range(3, 1024):
+        ctypes.CDLL(None).close(number)
+    subprocess.run([sys.executable, "app.py", "child"], check=True)
+    breakpoint()
+"""
+
+
+async def test_a_program_without_breakpoints_that_closes_our_descriptors_stops_with_its_child(
+    tmp_path: Path, docker: list[str]
+) -> None:
+    repo = repository(tmp_path, {"app.py": CLOSES})
+    async with pdbox("--repo", str(repo), *docker) as session:
+        stop = await session.call("pdb", command="c", entrypoint="python app.py", timeout_s=60)
+        assert (stop["reason"], stop["frame"]["line"], stop["process"]["number"]) == ("set_trace", 5, 2)
+        assert (await session.call("pdb", command="p number"))["reply"] == "3\n"
+        stop = await session.call("pdb", command="c", timeout_s=60)
+        assert (stop["reason"], stop["frame"]["line"], stop["process"]["number"]) == ("set_trace", 10, 1)
+        assert (await session.call("pdb", command="p number"))["reply"] == "1023\n"
+        stop = await session.call("pdb", command="c", timeout_s=60)
+        assert (stop["state"], stop["exit_code"], stop["notices"]) == ("exited", 0, [])
 
 
 async def test_processes_are_listed_turned_to_and_ended_together(tmp_path: Path, docker: list[str]) -> None:

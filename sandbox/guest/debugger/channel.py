@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import select
 import threading
 
 from ..frames import BrokenFrame, FrameStream
-from .descriptors import hold
+from .descriptors import Descriptor
 
 LIMIT = 128 << 10  # characters kept at each end of a reply
-
-
-def lift(fd):
-    """Move `fd` out of the way of the program, closed on exec. Returns the new number."""
-    import fcntl
-
-    for lowest in (500, 200, 100):
-        try:
-            lifted = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest)
-        except OSError:  # above the limit of open files
-            continue
-        os.close(fd)
-        hold(lifted)
-        return lifted
-    os.set_inheritable(fd, False)
-    hold(fd)
-    return fd
 
 
 class Closed(Exception):
@@ -34,61 +16,92 @@ class Closed(Exception):
 
 
 class Channel:
-    """Frames to and from the supervisor. Sending is safe from any thread and never interrupted half-way."""
+    """Frames to and from the supervisor. Sending is safe from any thread and never interrupted half-way.
+
+    Where the program has closed our descriptor behind our back, `reconnect` gives one for another connection, or None. What was sent
+    before has arrived; what the supervisor had sent and was not read yet, it sends again.
+    """
+
+    reconnect = None
 
     def __init__(self, fd, gate):
-        self._fd = lift(fd)
         self._gate = gate
-        self._frames = FrameStream(self._read, self._write)
+        self._use(fd)
         self._receiving = threading.Lock()
+        self._renewing = threading.Lock()
         self._connect = None
         self.open = True
 
-    def _read(self, size):
-        return os.read(self._fd, size)
-
-    def _write(self, data):
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._fd, view) :]
+    def _use(self, fd):
+        self._descriptor = Descriptor(fd)
+        self._frames = FrameStream(self._descriptor.read, self._descriptor.write)
 
     def send(self, header):
         """Send one frame; nothing when the channel is closed (or a forked child hasn't needed one yet)."""
-        if not self.open or self._fd < 0:
+        frames = self._frames
+        if not self.open or frames is None:
             return
         with self._gate:
             try:
-                self._frames.send(header)
+                frames.send(header)
             except OSError:
-                self.open = False
+                self.open = self._send_again(header, frames)
+
+    def _send_again(self, header, frames):
+        if not self._renewed(frames):
+            return False
+        try:
+            self._frames.send(header)  # pyright: ignore[reportOptionalMemberAccess] # the new ones
+        except OSError:
+            return False
+        return True
 
     def receive(self):
         """The next request. Raises Closed when there will be none."""
-        if not self.open or self._fd < 0:
+        if not self.open or self._frames is None:
             raise Closed()
         with self._receiving:
             return self._receive()
 
     def _receive(self):
-        try:
-            message = self._frames.receive()
-        except (OSError, BrokenFrame):
-            message = None
-        if message is None:
-            raise Closed()
-        return message[0]
+        while True:
+            frames = self._frames
+            try:
+                message = frames.receive()  # pyright: ignore[reportOptionalMemberAccess] # `receive` has looked
+            except (OSError, BrokenFrame):
+                message = None
+            if message is not None:
+                return message[0]
+            if not self._renewed(frames):
+                raise Closed()
+
+    def _renewed(self, frames):
+        """Whether there is another connection than that of `frames` now. There is none where the supervisor has closed it."""
+        with self._gate, self._renewing:
+            if self._frames is not frames:
+                return True  # another thread has seen to it
+            if self.reconnect is None or self._descriptor.intact():
+                return False
+            fd = self.reconnect()
+            if fd is not None:
+                self._descriptor.close()
+                self._use(fd)
+            return fd is not None
 
     def waiting_messages(self):
         """What has come while nobody waited for it. Never waits: in a signal handler."""
-        if self._fd < 0 or not self._receiving.acquire(False):
+        if self._frames is None or not self._receiving.acquire(False):
             return  # another thread is at its prompt, and gets it
         try:
-            while self._frames.buffered or select.select([self._fd], [], [], 0)[0]:
+            while self._frames.buffered or self._has_come():
                 yield self._receive()
         except (Closed, OSError, ValueError):
             pass  # the next stop finds out
         finally:
             self._receiving.release()
+
+    def _has_come(self):
+        return self._descriptor.intact() and bool(select.select([self._descriptor.number], [], [], 0)[0])
 
     def drain(self):
         """Return when the supervisor has closed its end; what it sends until then is dropped."""
@@ -100,25 +113,22 @@ class Channel:
 
     def forked(self, connect):
         """In a forked child: leave the parent's channel to the parent. `connect` gives a descriptor for one of our own, or None."""
-        if self._fd >= 0:
-            try:
-                os.close(self._fd)
-            except OSError:
-                pass  # the program has closed it
-        self._fd = -1
+        if self._frames is not None:
+            self._descriptor.close()
         # Another thread, which is not here, may have been in the midst of a frame.
-        self._frames = FrameStream(self._read, self._write)
+        self._frames = None
         self._receiving = threading.Lock()
+        self._renewing = threading.Lock()
         self._connect = connect
         self.open = connect is not None
 
     def ready(self):
         """Whether there is a supervisor to ask; a forked child connects to it now at the latest."""
-        if self._fd < 0 and self.open:
+        if self._frames is None and self.open:
             fd = self._connect() if self._connect is not None else None
             self.open = fd is not None
             if fd is not None:
-                self._fd = lift(fd)
+                self._use(fd)
         return self.open
 
 

@@ -2,7 +2,7 @@
 
 A fork has all of us in it already: it only needs a channel of its own. Who starts another program does it through a few functions of the
 standard library; where that looks like it comes to a Python, the environment gets what `hooks/_pdbox_debug.py` needs to ask whether it is
-to be debugged, and takes out again. Without breakpoints nothing of that is done.
+to be debugged, and takes out again. Without breakpoints it gets what `hooks/_pdbox_join.py` needs to find us at a `breakpoint()`.
 """
 
 # Functions of the standard library are replaced.
@@ -16,12 +16,15 @@ import re
 import struct
 import sys
 
+from .descriptors import Descriptor
 from .frames import OURS
 from .import_hooks import AfterImport
 
 VARIABLE = "PDBOX_DEBUG"
+JOIN = "PDBOX_JOIN"
 UNSEEN = "The program starts a Python with -I, -E or -S: it runs undisturbed, breakpoints are not hit in it."
 _CONNECT_S = 2
+_RETURN_S = 20
 _HOOKS = OURS + "hooks"
 _PYTHONS = re.compile(r"(python|pypy)[\d.]*t?$")
 _SHELLS = re.compile(r"(ba|da|z|k|a)?sh$")
@@ -31,11 +34,15 @@ _UNSEEN = re.compile(r"-[a-zA-Z]*[IES]")
 _WITH_VALUE = ("-X", "-W")
 
 
-def install(session, address):
-    """See children from now on; `address` (a unix socket) is where they reach the supervisor, None where they can't."""
+def install(session, address, interrupts):
+    """See children from now on; `address` (a unix socket) is where they reach the supervisor, None where they can't.
+
+    So does a process whose connection was closed by the program.
+    """
     os.register_at_fork(after_in_child=lambda: _forked(session, address))
     if address is None:
         return
+    session.channel.reconnect = lambda: _returned(address, interrupts)
     _watch_os(session, address)
     if "_posixsubprocess" in sys.modules:
         _watch_fork_exec(session, address, sys.modules["_posixsubprocess"])
@@ -61,22 +68,48 @@ def _connected(address):
     """A descriptor that the supervisor has been told of; None when there is nobody."""
     points = [point for point in bdb.Breakpoint.bpbynumber if point]
     counts = ",".join("%d:%d:%d" % (point.number, point.hits, point.ignore) for point in points)
-    question = ("fork\0%d\0%s" % (os.getpid(), counts)).encode("ascii")
+    channel = _asked(address, "fork\0%d\0%s" % (os.getpid(), counts))
+    return None if channel is None else channel.detach()
+
+
+def _returned(address, interrupts):
+    """A descriptor in place of the one that was closed; None when there is nobody who takes us back."""
+    channel = _asked(address, "back\0%d" % os.getpid())
+    if channel is None:
+        return None
+    try:
+        _timeout(channel, _socket.SO_RCVTIMEO, _RETURN_S)
+        # Who closes the one descriptor closes the other one as well.
+        welcome, ancillary, _, _ = channel.recvmsg(1, _socket.CMSG_SPACE(4))
+        for _, _, data in ancillary:
+            interrupts.dump_to(Descriptor(int.from_bytes(data[:4], sys.byteorder)))
+        _timeout(channel, _socket.SO_RCVTIMEO, 0)
+        if welcome:
+            return channel.detach()
+    except OSError:
+        pass  # it is busy, or going away
+    channel.close()
+    return None
+
+
+def _asked(address, text):
+    question = text.encode("ascii")
     channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    channel.setblocking(True)  # the program may have set a default timeout
     try:
         # Never longer than this: whoever is the parent may wait for us.
-        _send_timeout(channel, _CONNECT_S)
+        _timeout(channel, _socket.SO_SNDTIMEO, _CONNECT_S)
         channel.connect(address)
         channel.sendall(struct.pack(">I", len(question)) + question)
-        _send_timeout(channel, 0)
-        return channel.detach()
+        _timeout(channel, _socket.SO_SNDTIMEO, 0)
     except OSError:
         channel.close()
         return None
+    return channel
 
 
-def _send_timeout(channel, seconds):
-    channel.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, struct.pack("ll", seconds, 0))
+def _timeout(channel, option, seconds):
+    channel.setsockopt(_socket.SOL_SOCKET, option, struct.pack("ll", seconds, 0))
 
 
 def _trace_processes():
@@ -99,8 +132,9 @@ def _watch_fork_exec(session, address, module):
     stock = module.fork_exec
 
     def fork_exec(args, executables, *rest):
-        if _followed(session, executables, args):
-            rest = rest[:3] + (_listed(_environment(rest[3], address)),) + rest[4:]
+        way = _way(session, executables, args)
+        if way:
+            rest = rest[:3] + (_listed(_environment(rest[3], way, address)),) + rest[4:]
         return stock(args, executables, *rest)
 
     fork_exec.__doc__ = stock.__doc__
@@ -114,20 +148,23 @@ def _watch_os(session, address):
     stock_execv, stock_execve, stock_system = os.execv, os.execve, os.system
 
     def execv(path, args):
-        if _followed(session, [path], args):
-            stock_execve(path, args, _environment(None, address))
+        way = _way(session, [path], args)
+        if way:
+            stock_execve(path, args, _environment(None, way, address))
         stock_execv(path, args)
 
     def execve(path, args, env):
-        if _followed(session, [path], args):
-            env = _environment(env, address)
+        way = _way(session, [path], args)
+        if way:
+            env = _environment(env, way, address)
         stock_execve(path, args, env)
 
     def system(command):
-        if not _followed(session, ["/bin/sh"], ["sh", "-c", command]):
+        way = _way(session, ["/bin/sh"], ["sh", "-c", command])
+        if not way:
             return stock_system(command)
         # It has no argument for the environment: the process's own is changed meanwhile, `os.environ` is not.
-        added = _added(os.environb, address)
+        added = _added(os.environb, way, address)
         for name, value in added.items():
             os.putenv(name, value)
         try:
@@ -149,15 +186,16 @@ def _watch_os(session, address):
 
 def _posix_spawn(session, address, stock):
     def posix_spawn(path, argv, env, **options):
-        if _followed(session, [path], argv):
-            env = _environment(env, address)
+        way = _way(session, [path], argv)
+        if way:
+            env = _environment(env, way, address)
         return stock(path, argv, env, **options)
 
     posix_spawn.__doc__, posix_spawn.__name__ = stock.__doc__, stock.__name__
     return posix_spawn
 
 
-def _environment(env, address):
+def _environment(env, way, address):
     """`env` (a mapping, a list of assignments, or None for our own) with the way to us; names and values are bytes."""
     if env is None:
         names = dict(os.environb)
@@ -165,36 +203,38 @@ def _environment(env, address):
         names = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
     else:
         names = dict(entry.split(b"=", 1) for entry in env)
-    names.update(_added(names, address))
+    names.update(_added(names, way, address))
     return names
 
 
-def _added(names, address):
+def _added(names, way, address):
     before = names.get(b"PYTHONPATH", b"")
     # An empty entry would be the current folder, so none is made.
     path = os.fsencode(_HOOKS) + (os.pathsep.encode() + before if before else b"")
-    return {b"PYTHONPATH": path, VARIABLE.encode(): os.fsencode(address)}
+    return {b"PYTHONPATH": path, way.encode(): os.fsencode(address)}
 
 
 def _listed(names):
     return [name + b"=" + value for name, value in names.items()]
 
 
-def _followed(session, executables, args):
-    """Whether what is started may come to a Python in which breakpoints are to be hit."""
+def _way(session, executables, args):
+    """How what is started is to find us: the variable that tells it; None where it never comes to a Python that we could be in."""
     try:
-        if not session.channel.open or not any(bdb.Breakpoint.bpbynumber[1:]):
-            return False
+        if not session.channel.open:
+            return None
         words = [os.fsdecode(word) for word in args]
         kind = next(filter(None, (_kind(os.fsdecode(path)) for path in executables)), None)
     except (TypeError, ValueError):
-        return False  # refused by who starts it
+        return None  # refused by who starts it
+    way = VARIABLE if any(bdb.Breakpoint.bpbynumber[1:]) else JOIN
     if kind == "python" and _is_unseen(words[1:]):
-        session.tell(UNSEEN)
-        return False
-    if kind == "shell" and len(words) > 2 and words[1] == "-c":
-        return _IN_SHELL.search(words[2]) is not None
-    return kind is not None
+        if way == VARIABLE:
+            session.tell(UNSEEN)
+        return None
+    if kind == "shell" and len(words) > 2 and words[1] == "-c" and not _IN_SHELL.search(words[2]):
+        return None
+    return kind and way
 
 
 def _kind(path):

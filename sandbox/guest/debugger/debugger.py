@@ -13,6 +13,7 @@ import threading
 from . import locations
 from .asynchronous import AsyncPdb
 from .frames import ours
+from .interrupt import evaluator
 from .newer import COMMAND_TABLES, KEEPS_LOCALS
 from .stock import no_terminal, pdb
 from .suspension import suspendable
@@ -247,7 +248,7 @@ class Debugger(AsyncPdb):
         if self.session.evaluating is None:  # a command of a breakpoint
             self.session.evaluating = threading.get_ident()
         try:
-            return AsyncPdb.onecmd(self, line)
+            return self._evaluate(line)
         except KeyboardInterrupt:  # the interrupt was for what this evaluates
             self.message("--KeyboardInterrupt--")
             return False
@@ -258,6 +259,10 @@ class Debugger(AsyncPdb):
             return False
         finally:
             self.session.breakpoints_changed()
+
+    @evaluator
+    def _evaluate(self, line):
+        return AsyncPdb.onecmd(self, line)
 
     def default(self, line):
         if not self.awaits(line):

@@ -180,6 +180,7 @@ class SettraceEngine:
 
     def stop(self):
         self._check()
+        self._armed = False
         sys.settrace(None)
 
     def abandon(self):

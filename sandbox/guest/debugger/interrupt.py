@@ -70,20 +70,27 @@ class Interrupts:
 
     def __init__(self, session):
         self._session = session
+        self._dump = None
         session.gate.deliver = self._arrived
 
-    def install(self, dump_fd):
-        interrupt, dump = numbers()
-        signal.signal(interrupt, lambda number, frame: self._arrived(frame))
-        self._dump_fd = dump_fd
+    def install(self):
+        """Listen for interrupts."""
+        signal.signal(numbers()[0], lambda number, frame: self._arrived(frame))
+
+    def dump_to(self, descriptor):
+        """Tell stacks over `descriptor`: those of a crash, and those that the supervisor asks for."""
+        dump, before = numbers()[1], self._dump
+        self._dump = descriptor
         self.enable_dump()
-        if dump_fd is not None and dump is not None:
-            faulthandler.register(dump, file=dump_fd, all_threads=True, chain=False)
+        if dump is not None:
+            faulthandler.register(dump, file=descriptor.number, all_threads=True, chain=False)
+        if before is not None:
+            before.close()
 
     def enable_dump(self):
         """Tell the stacks of a crash to the supervisor (again, when the program has taken that over)."""
-        if self._dump_fd is not None:
-            faulthandler.enable(file=self._dump_fd, all_threads=True)
+        if self._dump is not None and self._dump.intact():
+            faulthandler.enable(file=self._dump.number, all_threads=True)
 
     def _arrived(self, frame):
         session = self._session
@@ -94,7 +101,12 @@ class Interrupts:
             return
         evaluating = session.evaluating
         if evaluating is not None:
-            self._stop_evaluation(evaluating)
+            self._stop_evaluation(evaluating, frame)
+            return
+        if session.debugger().busy:
+            session.gate.pending = (
+                True  # on the way to a prompt, or back into the program: for what comes then
+            )
             return
         if session.updated():
             return  # it was to have us look at what the supervisor has sent, not to stop
@@ -103,14 +115,36 @@ class Interrupts:
         if frame is not None:
             session.break_in(frame)
 
-    def _stop_evaluation(self, thread):
+    def _stop_evaluation(self, thread, frame):
         awaiting = self._session.awaiting
         if awaiting is not None and awaiting.interrupt():
             return
-        if thread == threading.get_ident():
+        mine = thread == threading.get_ident()
+        if not _is_evaluated(frame if mine else sys._current_frames().get(thread)):
+            # It is over, or has not begun: an exception would end up in the program.
+            self._session.gate.pending = mine
+            return
+        if mine:
             raise KeyboardInterrupt
         import ctypes
 
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt)
         )
+
+
+_evaluators = []
+
+
+def evaluator(function):
+    """Mark a function that evaluates for the user: only in it, and in what it calls, an interrupt raises KeyboardInterrupt."""
+    _evaluators.append(function.__code__)
+    return function
+
+
+def _is_evaluated(frame):
+    while frame is not None:
+        if any(frame.f_code is code for code in _evaluators):
+            return True
+        frame = frame.f_back
+    return False

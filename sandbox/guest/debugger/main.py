@@ -7,11 +7,13 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import threading
 
 # All at once: a module that is imported later would be looked for where the program imports from.
 from .. import word
 from . import arrays, children, descriptors, engine, entries, inspecting, runner_hooks, stdin, targets
-from .channel import Channel, Closed, lift
+from .channel import Channel, Closed
+from .descriptors import Descriptor
 from .interrupt import Gate, Interrupts
 from .session import Session
 
@@ -25,9 +27,7 @@ def prepare(numbers, loaded):
         message = session.channel.receive()
     except Closed:
         sys.exit(1)
-    dump_fd = None
-    if len(numbers) > 1:
-        dump_fd = lift(numbers[1])
+    dump = Descriptor(numbers[1]) if len(numbers) > 1 else None
     if len(numbers) > 2:
         session.word = _word(numbers[2])
     session.configure(message)
@@ -41,14 +41,16 @@ def prepare(numbers, loaded):
         unload(loaded)
         entries.install(session)
         runner_hooks.install(session)
-        children.install(session, options.get("children"))
+        children.install(session, options.get("children"), interrupts)
         descriptors.protect()
         if not options.get("child"):
             stdin.watch(session.input_wanted)
             _line_buffered()
         session.main_debugger.busy = True  # until the program itself runs
         session.engine.start()
-        interrupts.install(dump_fd)
+        interrupts.install()
+        if dump is not None:
+            interrupts.dump_to(dump)
         session.dump_again = interrupts.enable_dump
         # The program's garbage collections need not walk through our objects: that would cost it time.
         if hasattr(gc, "freeze"):  # PyPy has none
@@ -72,6 +74,26 @@ def _word(fd):
         return None  # then it is sent
     finally:
         os.close(fd)
+
+
+def join(fd, loaded, address):
+    """The session of a program that has come to its first `breakpoint()`, None when the supervisor doesn't want it."""
+    gate = Gate()
+    session = Session(Channel(fd, gate), gate)
+    interrupts = Interrupts(session)
+    try:
+        session.configure(session.channel.receive())
+    except Closed:
+        return None
+    session.engine = engine.choose(None, session)
+    unload(loaded)
+    entries.install(session)
+    children.install(session, address, interrupts)
+    descriptors.protect()
+    session.engine.start()
+    if threading.current_thread() is threading.main_thread():  # others can't listen for signals
+        interrupts.install()
+    return session
 
 
 def _orig_argv(target):
@@ -122,4 +144,4 @@ def _modules_in(folder):
     return found
 
 
-__all__ = ["arrays", "inspecting", "prepare"]
+__all__ = ["arrays", "inspecting", "join", "prepare"]

@@ -72,7 +72,7 @@ def _expects_failure(test_case):
 
 
 def _django(session, module):
-    """Tests in worker processes can't be stopped in: run them in this one."""
+    """In worker processes breakpoints stop, failing tests don't (their exceptions are for the runner): run them in this one."""
     runner = module.DiscoverRunner
     init = runner.__init__
 
@@ -80,7 +80,9 @@ def _django(session, module):
     def one_process(self, *args, **kwargs):
         init(self, *args, **kwargs)
         if getattr(self, "parallel", 0) not in (0, 1):
-            session.notice("Django's tests run in one process: in parallel workers no breakpoint is hit.")
+            session.notice(
+                "Django's tests run in one process: in parallel workers a test that fails would not stop."
+            )
             self.parallel = 1
 
     runner.__init__ = one_process

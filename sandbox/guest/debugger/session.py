@@ -13,6 +13,7 @@ from .breakpoints import Table, relative
 from .channel import Closed, Commands, Reply
 from .debugger import Debugger
 from .frames import ours
+from .interrupt import evaluator
 from .locations import Resolver
 from .turn import Turn
 
@@ -42,6 +43,7 @@ class Session:
         self._not_run = []
         self._request = None
         self._quiet = False
+        self._taken = 0  # the last request; what was sent again is no new one
         self._told = set()
         self.word = None  # where the supervisor looks for whether the program goes on
 
@@ -120,10 +122,12 @@ class Session:
             show()
             prompted = debugger.prompted
         finally:
-            debugger.busy = False
-            self.evaluating = None
-            debugger.returned = debugger.raised = debugger.hit = None
-            self._leave(debugger, frame, prompted)
+            # An interrupt that comes from now on breaks into the program once it goes on.
+            with self.gate:
+                debugger.busy = False
+                self.evaluating = None
+                debugger.returned = debugger.raised = debugger.hit = None
+                self._leave(debugger, frame, prompted)
 
     def _leave(self, debugger, frame, prompted):
         if prompted:
@@ -254,6 +258,8 @@ class Session:
 
     def next_line(self):
         """A line for pdb; asks the supervisor when there is none left."""
+        if self._forked_at is not None and self._is_forked_here():
+            self._forked_here()
         caller = sys._getframe(2).f_locals.get("self")
         debugger = caller if hasattr(caller, "curframe") else self.debugger()
         self.evaluating = None
@@ -273,8 +279,6 @@ class Session:
         self.channel.send(event)
 
     def _ask(self, debugger):
-        if debugger is self._forked_at:
-            self._forked_here(debugger)
         if getattr(debugger, "prompted", False) is False:
             debugger.prompted = True
             self._enter_leave(0)
@@ -302,9 +306,14 @@ class Session:
         finally:
             self.waiting = False
 
-    def _forked_here(self, debugger):
-        """An evaluation has forked, and this is the child that comes back from it."""
-        self._local.debugger, self._forked_at = debugger, None
+    def _is_forked_here(self):
+        """Is this the child that an evaluation has forked, back from it? Until then it may come to stops of its own."""
+        return self._forked_at is not None and not self._local.debugger.busy
+
+    def _forked_here(self):
+        debugger, self._forked_at = self._forked_at, None
+        assert debugger is not None
+        self._local.debugger = debugger
         self.turn.take()
         debugger.why = "fork"
         self.report.begin(debugger, debugger.curframe)
@@ -325,12 +334,19 @@ class Session:
             kind = message.get("op")
             if message.get("id") is None:
                 self._update(message)
-            elif kind == "command":
+                continue
+            if message["id"] <= self._taken:
+                continue
+            self._taken = message["id"]
+            if kind == "command":
                 self._request = message.get("id")
                 self._lines = [str(line) for line in message.get("lines") or [""]]
                 self._quiet = bool(message.get("quiet")) and self.word is not None and self.child is None
             else:
                 self._answer(kind, message, debugger)
+                if self._is_forked_here():
+                    self._forked_here()
+                    self._ask(debugger)
 
     def updated(self):
         """Take what the supervisor has sent while the program runs; whether there was something."""
@@ -367,8 +383,10 @@ class Session:
         finally:
             self.evaluating, self.waiting = None, True
         answer.update({"event": "reply", "id": message.get("id")})
-        self.channel.send(answer)
+        if self._forked_at is None:  # else the parent answers
+            self.channel.send(answer)
 
+    @evaluator
     def _data(self, kind, message, debugger):
         if kind == "inspect":
             return inspecting.inspect(debugger, message)

@@ -13,6 +13,8 @@ import os
 import sys
 from time import perf_counter  # built in, like all that is imported below at need
 
+from _pdbox_finder import Finder
+
 MAX_MESSAGE = 500
 MAX_ID = 4000
 _VARIABLE = "PDBOX_REPORT"
@@ -144,40 +146,6 @@ def cut(text):
 
 
 # Which modules are watched for, and what is done once they have been loaded.
-
-
-class Finder(object):
-    """First on sys.meta_path: has a module found by the others, and looks at it when it has run."""
-
-    def __init__(self, actions):
-        self._actions = actions
-
-    def find_spec(self, name, path=None, target=None):
-        if name not in self._actions:
-            return None
-        for finder in list(sys.meta_path):
-            find = getattr(finder, "find_spec", None)
-            if finder is self or find is None:
-                continue
-            spec = find(name, path, target)
-            if spec is not None:
-                self._watch(spec, self._actions.pop(name))
-                return spec
-        return None
-
-    @staticmethod
-    def _watch(spec, action):
-        loader = spec.loader
-        if isinstance(loader, type) or not hasattr(loader, "exec_module"):
-            return
-        run = loader.exec_module
-
-        def exec_module(module):
-            del loader.exec_module  # the loader is as it was: some look at it
-            run(module)
-            action(module)
-
-        loader.exec_module = exec_module
 
 
 def install():

@@ -13,6 +13,8 @@ def _hook():
         return
     if os.environ.get("PDBOX_DEBUG"):
         _load("_pdbox_debug").ask(_here)
+    if os.environ.get("PDBOX_JOIN"):
+        _load("_pdbox_join").install(_here)
     if os.environ.get("PDBOX_REPORT"):
         _load("_pdbox_report").install()
 

@@ -5,6 +5,7 @@ The process is the program itself, or a command line (`make test`) somewhere bel
 
 from __future__ import annotations
 
+import array
 import os
 import select
 import socket
@@ -28,7 +29,8 @@ _READ_CALLS = {"x86_64": "0", "aarch64": "63"}
 
 class Debuggee:
     """A started program, and its children. Events of their debuggers go to `listener.on_event(target, header)`, the end of the program to
-    `listener.on_exit(self)`; of children `listener.admit(self, forked)`, `on_child(target, counts)` and `on_gone(target)` tell.
+    `listener.on_exit(self)`; of children `listener.admit(self, forked)`, `on_child(target, counts)` and `on_gone(target)` tell;
+    `returning(self, pid)` and `on_back(target)` of those whose channel was closed and that have another one.
 
     All are called in threads of this object. Raises GuestError when the interpreter can't be started.
     """
@@ -140,6 +142,20 @@ class Debuggee:
             target.close()
         return True
 
+    def on_back(self, channel: socket.socket, pid: int) -> bool:
+        """A process of the program has lost its channel, and asks for another one. Whether it is one of ours."""
+        target = self._listener.returning(self, pid)
+        if target is None or not target.come_back(
+            FrameSocket(channel), self._heard, lambda: self._welcome(channel)
+        ):
+            return False
+        self._listener.on_back(target)
+        return True
+
+    def _welcome(self, channel: socket.socket) -> None:
+        descriptors = array.array("i", [self._native_fd]).tobytes()
+        channel.sendmsg([b"\1"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
+
     @property
     def attached(self) -> bool:
         """Whether there is a program with a debugger in it (or was): in a command line, none may come."""
@@ -154,9 +170,17 @@ class Debuggee:
 
     def stacks(self, target: Target, timeout: float = 0.5) -> str | None:
         """The Python stacks of all threads of a process, told by the interpreter itself even inside C code; None when it can't."""
-        if DUMP is None or not target.signal(DUMP):
+        if DUMP is None or not self._can_dump(target.pid) or not target.signal(DUMP):
             return None
         return self.native(timeout)
+
+    def _can_dump(self, pid: int) -> bool:
+        """Whether the process still has the descriptor for it: it would write to what has taken its place."""
+        names = _listing("/proc/%d/fd" % pid)
+        ours = _target(self._native_fd)
+        return not os.path.isdir("/proc/self") or any(
+            _link("/proc/%d/fd/%s" % (pid, name)) == ours for name in names
+        )
 
     def show_output(self) -> bool:
         """Ask for the output that a runner of tests holds back; False when nothing is there that would."""
@@ -216,8 +240,12 @@ class Debuggee:
 
     @staticmethod
     def _read(target: Target) -> None:
-        assert target.reading is not None
-        target.reading.run()
+        while True:
+            reading, channel = target.reading, target.channel
+            assert reading is not None and channel is not None
+            if not reading.run() or not target.comes_back(channel):
+                return
+            channel.close()
 
     def _heard(self, target: Target, header: dict) -> None:
         """A frame has come; in whatever thread it was read."""

@@ -1,7 +1,8 @@
 """Follows a command line to the Python program in it that is to be debugged, and that program to its children.
 
 Every interpreter that the command starts, or that the program starts while there are breakpoints, loads `hooks/sitecustomize.py`, which
-asks here whether it is one. See `_pdbox_debug.py` for what is asked and answered. What the program forks only tells that it is there.
+asks here whether it is one. See `_pdbox_debug.py` for what is asked and answered. What the program forks only tells that it is there;
+so does a Python that has come to a `breakpoint()` without there being any breakpoints, and a process that has lost its connection.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Following:
     """Answers the interpreters of one run.
 
     `listener.on_chosen(socket, pid, chosen)` is called for the first that is meant, unless `chosen` is there from the beginning; then
-    `wants_child()` and `on_child(socket, pid, text, target, counts)` for its children: whether there may be one more, and here it is.
+    `wants_child()` and `on_child(socket, pid, text, target, counts)` for its children: whether there may be one more, and here it is;
+    `on_back(socket, pid)` for one that has lost its connection.
     """
 
     def __init__(self, text: str, state, dump_fd: int, listener, chosen: str | None = None) -> None:
@@ -116,6 +118,11 @@ class Following:
             fields = _fields(asking)
             if fields[0] == "fork":
                 taken = self._take_fork(asking, fields)
+            elif fields[0] == "join":
+                taken = self._take_joining(asking, fields)
+            elif fields[0] == "back":
+                asking.settimeout(None)
+                taken = self._listener.on_back(asking, _pid_of(asking, int(fields[1])))
             else:
                 taken = self._decide(asking, _question(fields))
         except (OSError, ValueError, IndexError):
@@ -132,6 +139,14 @@ class Following:
         asking.settimeout(None)
         told = {number: (hits, ignore) for number, hits, ignore in counts}
         return self._listener.on_child(asking, _pid_of(asking, int(fields[1])), None, None, told)
+
+    def _take_joining(self, asking: socket.socket, fields: list) -> bool:
+        if not self._listener.wants_child(forked=True):
+            return False
+        asking.settimeout(None)
+        pid = _pid_of(asking, int(fields[1]))
+        text = Question((), pid, fields[2], fields[3:] or ["python"]).text()
+        return self._listener.on_child(asking, pid, text, {"mode": "joined"}, None)
 
     def _decide(self, asking: socket.socket, question: Question) -> bool:
         with self._choosing:

@@ -17,7 +17,7 @@ TOLD = 1000
 _OF_CHILDREN = frozenset("prompt resumed line reply notice restart quit".split())
 _CUT_OFF = (
     "The program ended before its end: by `os._exit(1)`, or at a breakpoint after it had closed the debugger's"
-    " connection (`os.closerange`)."
+    " connection and could not reach it again."
 )
 
 
@@ -141,6 +141,22 @@ class Reports:
             self._tell_running()
             return table
 
+    def returning(self, debuggee: Debuggee, pid: int) -> Target | None:
+        """The process of that number, of which the channel was closed; None when it is none of ours."""
+        with self._changed:
+            if debuggee is not self._debuggee or self._gone:
+                return None
+            return next((each for each in reversed(self._targets.all.values()) if each.pid == pid), None)
+
+    def on_back(self, target: Target) -> None:
+        """It has another channel. What it was sent over the one before may not have been read."""
+        with self._changed:
+            target.version = -1
+            sent = target.sent
+            repeated = target.owed is not None and sent.get("id") == target.owed
+        if repeated:
+            target.send(sent)
+
     def on_gone(self, target: Target) -> None:
         """A child has ended, or goes on without us."""
         with self._changed:
@@ -185,8 +201,7 @@ class Reports:
         self._tell_cut_off()
         main.owed = None
         for target in self._targets.all.values():
-            if target.channel is not None:
-                target.channel.hang_up()  # who reads it closes it
+            target.hang_up()  # who reads it closes it
         debuggee.close()
 
     def _has_room(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -330,15 +331,59 @@ def test_a_child_of_an_evaluation_stops_and_the_evaluation_goes_on(guest: Guest,
     assert finish(guest.client)["exit_code"] == 0
 
 
-def test_an_evaluation_that_forks_is_two_stops(guest: Guest, python: str) -> None:
-    start(guest, python, EVALUATED, "b app.py:12", "c")
-    assert guest.client.pdb("!pid = os.fork()")["process"] is None
+def both_stopped(guest: Guest) -> dict[str, Any]:
+    """Wait until a second process has stopped; turn to it."""
     while guest.client.pdb("processes")["reply"].count("stopped") < 2:
         pass  # it is on its way to us
+    return guest.client.pdb("process 2")
+
+
+@pytest.mark.parametrize("points", [[], ["b app.py:13"]])
+@pytest.mark.parametrize("command", ["p os.fork()", "!pid = os.fork()", "pp [os.fork()][0]", "inspect"])
+def test_an_evaluation_that_forks_is_two_stops(
+    guest: Guest, python: str, command: str, points: list[str]
+) -> None:
+    start(guest, python, EVALUATED, *points, "tbreak app.py:12", "c")
+    if command == "inspect":
+        answer = guest.client.request("debug.inspect", expression="os.fork()")["repr"]
+    else:
+        stop = guest.client.pdb(command, "p 'mine'")
+        # The child may have been seen already.
+        assert ((stop["process"] or {"number": 1})["number"], stop["not_run"]) == (1, [])
+        answer = stop["reply"].removesuffix("'mine'\n").strip()
+    parent = guest.client.pdb("p 6 * 7")
+    assert parent["reply"] == "42\n"
+    stop = both_stopped(guest)
+    assert (stop["reason"], stop["frame"]["line"]) == ("fork", 12)
+    child = value(guest.client, "os.getpid()")
+    assert (answer or value(guest.client, "pid")) == (child if answer else "0")
     assert guest.client.pdb("n")["frame"]["line"] == 13
-    stop = guest.client.pdb("process 2")
-    assert (stop["reason"], value(guest.client, "pid")) == ("fork", "0")
+    assert place(guest.client.pdb("process 1", "n")) == ("stopped", 13, 1)
+    guest.client.pdb("process 2")
+    stop = guest.client.pdb("c")
+    assert place(stop) == ("stopped", 13, 1)
+    assert finish(guest.client)["exit_code"] == 0
+
+
+def test_a_console_at_the_prompt_that_forks_is_two_stops(guest: Guest, python: str) -> None:
+    start(guest, python, EVALUATED, "b app.py:12", "c")
+    stop = guest.client.pdb("interact", "os.fork() > 0")
+    assert (stop["reply"].splitlines()[-1], stop["prompt"]) == ("True", ">>> ")
+    guest.client.pdb("exit()")
+    stop = both_stopped(guest)
+    assert (stop["reason"], stop["frame"]["line"], stop["prompt"]) == ("fork", 12, ">>> ")
+    assert guest.client.pdb("exit()")["prompt"] == "(Pdb) "
+    assert guest.client.pdb("n")["frame"]["line"] == 13
     assert guest.client.pdb("q")["state"] == "exited"
+
+
+def test_a_child_of_an_evaluation_that_ends_by_itself_is_seen_by_its_parent_only(
+    guest: Guest, python: str
+) -> None:
+    start(guest, python, EVALUATED, "b app.py:12", "c")
+    stop = guest.client.pdb("p os.waitpid(os.fork() or os._exit(7), 0)[1] >> 8", "p 'next'")
+    assert (stop["reply"], stop["state"]) == ("7\n'next'\n", "stopped")
+    assert finish(guest.client)["exit_code"] == 0
 
 
 def test_a_second_thread_that_holds_our_locks_at_the_fork_blocks_no_child(guest: Guest, python: str) -> None:
@@ -447,3 +492,144 @@ def test_a_deadline_leaves_a_stopped_child_stopped_and_its_parent_waiting(guest:
     assert (stop["state"], value(guest.client, "n")) == ("stopped", "2")
     assert finish(guest.client)["state"] == "exited"
     assert printed(guest.client) == "[1, 2, 3]\n[4, 5]\n"
+
+
+CLOSING = """\
+import ctypes, multiprocessing, os, subprocess, sys
+
+def work(n):
+    for number in range(3, 1024):
+        ctypes.CDLL(None).close(number)
+    twice = n * 2
+    return twice
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["fork"]:
+        pid = os.fork()
+        if not pid:
+            os._exit(work(2))
+        print(os.waitpid(pid, 0)[1] >> 8)
+    else:
+        print(subprocess.run([sys.executable, "-c", "import app, sys; sys.exit(app.work(2))"]).returncode)
+"""
+
+
+@pytest.mark.parametrize("how", ["fork", "subprocess"])
+def test_a_child_that_closes_our_descriptors_in_c_keeps_its_debugger(
+    guest: Guest, python: str, how: str
+) -> None:
+    stop = start(guest, python, CLOSING, "b app.py:4", "tbreak app.py:6", "c", arguments=how)
+    assert place(stop) == ("stopped", 4, 2)
+    guest.client.pdb("cl 1", "c")
+    stop = guest.client.pdb("w")
+    assert place(stop) == ("stopped", 6, 2)
+    assert value(guest.client, "n") == "2"
+    assert place(guest.client.pdb("n")) == ("stopped", 7, 2)
+    stop = finish(guest.client)
+    assert (stop["state"], stop["output"], stop["notices"]) == ("exited", "4\n", [])
+
+
+def test_a_step_over_what_closes_our_descriptors_is_answered_by_its_own_process(
+    guest: Guest, python: str
+) -> None:
+    text = CLOSING.replace(
+        "twice = n * 2", "libc = ctypes.CDLL(None)\n    libc.syscall(436, 3, 65536, 0)\n    twice = n * 2"
+    )
+    start(guest, python, text, "b app.py:7", "c", arguments="fork")
+    stop = guest.client.pdb("n")
+    assert (place(stop), stop["notices"]) == (("stopped", 8, 2), [])
+    assert finish(guest.client)["output"] == "4\n"
+
+
+STARTED = """\
+import multiprocessing, os, subprocess, sys, threading
+
+def stop(n):
+    import pdb
+    twice = n * 2
+    if how.endswith("pdb"):
+        pdb.set_trace()
+    else:
+        breakpoint()
+    return twice
+
+def main():
+    python = sys.executable
+    if how.startswith("spawn"):
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            print(pool.map(stop, [2]))
+    elif how.startswith("shell"):
+        subprocess.run("cd . && '%s' app.py '%s'" % (python, how[6:]), shell=True, check=True)
+    elif how.startswith("subprocess"):
+        subprocess.run([python, "app.py", how[11:]], check=True)
+    elif how.startswith("thread"):
+        thread = threading.Thread(target=stop, args=(2,))
+        thread.start()
+        thread.join()
+    else:
+        print(stop(2))
+
+how = sys.argv[1]
+if __name__ == "__main__":
+    main()
+"""
+WAYS_IN = ["spawn", "spawn pdb", "subprocess here", "subprocess here pdb", "shell here", "subprocess thread"]
+
+
+@pytest.mark.parametrize("how", WAYS_IN)
+def test_a_breakpoint_call_stops_in_a_started_child_without_any_breakpoints(
+    guest: Guest, python: str, how: str
+) -> None:
+    stop = start(guest, python, STARTED, "c", arguments=f"'{how}'")
+    assert (stop["state"], stop["reason"], stop["process"]["number"]) == ("stopped", "set_trace", 2)
+    assert stop["frame"]["function"] == "stop"
+    assert value(guest.client, "os.getpid()") == str(stop["process"]["pid"])
+    assert value(guest.client, "n, twice") == "(2, 4)"
+    assert guest.client.pdb("n")["frame"]["line"] in (9, 10)
+    guest.client.pdb("b app.py:10", "process 1")
+    stop = guest.client.pdb("process 2")
+    assert (stop["state"], stop["process"]["number"]) == ("stopped", 2)
+    stop = finish(guest.client)
+    while stop["state"] == "stopped":
+        stop = finish(guest.client)
+    assert (stop["state"], stop["exit_code"]) == ("exited", 0)
+    if how.startswith("spawn"):
+        assert printed(guest.client) == "[4]\n"
+
+
+def test_a_child_whose_breakpoints_are_its_own_affair_keeps_them(guest: Guest, python: str) -> None:
+    text = (
+        "import subprocess, sys, os\nfor own in ('0', 'app_own.hook'):\n"
+        "    env = dict(os.environ, PYTHONBREAKPOINT=own, PYTHONPATH='.')\n"
+        "    subprocess.run([sys.executable, '-c', 'breakpoint(); print(1)'], env=env, check=True)\n"
+    )
+    guest.write("app_own.py", "def hook():\n    print('own')\n")
+    stop = start(guest, python, text, "c")
+    assert (stop["state"], stop["output"]) == ("exited", "1\nown\n1\n")
+
+
+def test_a_breakpoint_call_in_a_child_with_modules_named_as_the_librarys_stops(
+    guest: Guest, python: str
+) -> None:
+    for name in ("json", "select", "queue", "frames"):
+        guest.write(f"own/{name}.py", "OWN = True\n")
+    child = "import json, queue\nbreakpoint()\nimport select, frames\nprint(json.OWN, select.OWN, queue.OWN, frames.OWN)\n"
+    guest.write("own/child.py", child)
+    text = "import subprocess, sys\nsubprocess.run([sys.executable, 'own/child.py'], check=True)\n"
+    stop = start(guest, python, text, "c")
+    assert (stop["state"], stop["frame"]["path"]) == ("stopped", "own/child.py")
+    assert value(guest.client, "json.OWN") == "True"
+    assert finish(guest.client)["output"].endswith("True True True True\n")
+
+
+def test_a_breakpoint_call_in_a_test_that_a_program_starts_stops(guest: Guest) -> None:
+    guest.write(
+        "test_it.py",
+        "import pdb\n\ndef test_it():\n    x = 3\n    breakpoint()\n    pdb.set_trace()\n    assert x == 3\n",
+    )
+    text = "import subprocess, sys\nsubprocess.run([sys.executable, '-m', 'pytest', '-q', 'test_it.py'], check=True)\n"
+    stop = start(guest, sys.executable, text, "c")
+    assert (stop["state"], stop["frame"]["line"], value(guest.client, "x")) == ("stopped", 5, "3")
+    assert guest.client.pdb("c")["frame"]["line"] == 6
+    stop = finish(guest.client)
+    assert stop["exit_code"] == 0 and "1 passed" in stop["output"]

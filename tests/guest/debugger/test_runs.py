@@ -403,3 +403,44 @@ def test_a_program_that_cuts_the_word_off_harms_itself_alone(start: Any, tmp_pat
     assert program.answer()["event"] == "eof"
     assert program.finish() == -signal.SIGBUS
     word.close()
+
+
+def test_an_interrupt_at_any_moment_of_going_on_never_ends_up_in_the_program(start: Any) -> None:
+    program = start(
+        """
+        import os, signal, sys
+
+        def profile(frame, event, arg):
+            global moment
+            if moment is None and frame.f_code.co_name == "onecmd":
+                moment = 0
+            elif moment is not None:
+                moment += 1
+                if moment == wanted:
+                    os.kill(os.getpid(), signal.SIGRTMIN + 6)
+
+        moment = wanted = 0
+        while moment >= wanted:
+            wanted, moment = wanted + 1, None
+            sys.setprofile(profile)
+            breakpoint()
+            sys.setprofile(None)
+        print(wanted)
+        """
+    )
+    stop = program.do("c")
+    reasons = set()
+    while stop["event"] == "prompt":
+        reasons.add(stop.get("reason"))
+        stop = program.do("c")
+    assert (stop["event"], stop["exit_code"], stop["exception"]) == ("end", 0, None)
+    program.finish()
+    assert int(program.text) > 50
+    assert reasons >= {"set_trace", "interrupt"}
+
+
+def test_the_end_of_the_program_is_not_taken_for_an_end_of_its_tracing(start: Any) -> None:
+    program = start("x = 1\n1 / 0\n", "b 1")
+    stop = program.do("c")
+    assert stop["reason"] == "post_mortem"
+    assert "notice" not in {event["event"] for event in program.events}

@@ -1,0 +1,154 @@
+# ruff: noqa: INP001 - loaded by its name from here
+"""In a Python that the debugged program has started while there are no breakpoints: `breakpoint()`, `pdb.set_trace()` and pytest's own
+bring the debugger in, and lead to it. Until then nothing of it is loaded, and the process runs as it would without us.
+"""
+
+import os
+import sys
+
+# The process starts with this: all else is imported when it is needed.
+VARIABLE = "PDBOX_JOIN"
+_TIMEOUT_S = 20.0
+_address = _here = ""
+_session = None
+_refused = False
+
+
+def install(here):
+    """Take over the ways in; take out of the environment what brought us here."""
+    global _address, _here
+    _address, _here = os.environ.pop(VARIABLE), here
+    _leave_path(here)
+    stock = sys.breakpointhook
+
+    def breakpointhook(*args, **kwargs):
+        own = os.environ.get("PYTHONBREAKPOINT", "")
+        if own or not _enter(sys._getframe(1), kwargs):
+            return stock(*args, **kwargs)
+        return None
+
+    sys.breakpointhook = breakpointhook
+    sys.meta_path.insert(0, _Watch)
+
+
+def _leave_path(here):
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    entries = [entry for entry in entries if not entry or os.path.abspath(entry) != here]
+    if entries:
+        os.environ["PYTHONPATH"] = os.pathsep.join(entries)
+    else:
+        os.environ.pop("PYTHONPATH", None)
+
+
+class _Watch(object):
+    """First on sys.meta_path: has two modules looked at when they are imported."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        action = _watched.pop(name, None)
+        if action is None:
+            return None
+        return _ours("_pdbox_finder").Finder({name: action}).find_spec(name, path, target)
+
+
+def _ours(name):
+    sys.path.insert(0, _here)
+    try:
+        return __import__(name)
+    finally:
+        sys.path.remove(_here)
+
+
+def _watch_pdb(module):
+    stock = module.set_trace
+
+    def set_trace(*args, **kwargs):
+        if not _enter(sys._getframe(1), kwargs):
+            stock(*args, **kwargs)
+
+    set_trace.__doc__ = stock.__doc__
+    module.set_trace = set_trace
+
+
+def _watch_pytest(module):
+    # It puts this in place of both of the others.
+    stock = module.pytestPDB.set_trace
+
+    def set_trace(cls, *args, **kwargs):
+        if not _enter(sys._getframe(1), kwargs):
+            stock(*args, **kwargs)
+
+    module.pytestPDB.set_trace = classmethod(set_trace)
+
+
+_watched = {"pdb": _watch_pdb, "_pytest.debugging": _watch_pytest}
+
+
+def _enter(frame, options):
+    """Stop in `frame`; False when there is no debugger to be had."""
+    global _session, _refused
+    if _session is None and not _refused:
+        _refused = True  # until it is there; what it loads may come by here
+        _session = _joined()
+        _refused = _session is None
+    if _session is None or not _session.channel.open:
+        return False
+    if options.get("header") is not None:
+        _session.reply.write("%s\n" % options["header"])
+    _session.set_trace(frame)
+    return True
+
+
+def _joined():
+    from _socket import AF_UNIX, SOCK_STREAM, socket
+
+    channel = socket(AF_UNIX, SOCK_STREAM)
+    try:
+        channel.settimeout(_TIMEOUT_S)
+        channel.connect(_address)
+        fields = ["join", str(os.getpid()), os.getcwd()] + _ours("_pdbox_debug").command_line()
+        question = b"\0".join(os.fsencode(field) for field in fields)
+        channel.sendall(len(question).to_bytes(4, "big") + question)
+        channel.settimeout(None)
+        loaded = set(sys.modules)
+        return _debugger().join(channel.detach(), loaded, _address)
+    except Exception:  # without us the program stops as it would have
+        channel.close()
+        return None
+
+
+def _debugger():
+    """The debugger's own package, loaded as if the program had no modules that are named as those of the library."""
+    guest = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    library = os.path.dirname(os.path.realpath(os.__file__))
+    path, aside = sys.path[:], {}
+    for name, module in list(sys.modules.items()):
+        if _hides(name, module, library):
+            aside[name] = sys.modules.pop(name)
+    sys.path[:] = [entry for entry in path if entry and _within(os.path.realpath(entry), library)] or path
+    try:
+        package = type(sys)("_pdbox")
+        package.__path__ = [guest]
+        sys.modules["_pdbox"] = package
+        from _pdbox.debugger import main  # pyright: ignore[reportMissingImports] # just made
+    finally:
+        sys.path[:] = path
+        sys.modules.update(aside)
+    return main
+
+
+def _hides(name, module, library):
+    """Is this a module of the program with the name of one of the library?"""
+    top = os.path.join(library, name.partition(".")[0])
+    path = getattr(module, "__file__", None)
+    if (
+        not isinstance(path, str)
+        or name == "__main__"
+        or not (os.path.isdir(top) or os.path.isfile(top + ".py"))
+    ):
+        return False
+    return not _within(os.path.realpath(path), library)
+
+
+def _within(path, library):
+    return path.startswith(library) and "-packages" not in path[len(library) :]
