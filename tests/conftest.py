@@ -25,29 +25,28 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
-    """Skip what needs Docker where no engine answers; `make test` insists on one."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what needs Docker where no engine answers (`make test` insists on one); leave out Pythons whose image is not here."""
     in_docker = [item for item in items if item.get_closest_marker("docker")]
     if not in_docker:
         return
     reason = _missing_engine()
     if not reason:
-        _skip_absent_images(in_docker)
+        absent = _of_absent_images(in_docker)
+        items[:] = [item for item in items if item not in absent]
+        config.hook.pytest_deselected(items=absent)
     elif os.environ.get("PDBOX_REQUIRE_DOCKER") != "1":
         for item in in_docker:
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
-def _skip_absent_images(items: Iterable[pytest.Item]) -> None:
-    marked = [(item, marker) for item in items if (marker := item.get_closest_marker("image"))]
-    if not marked:
-        return
+def _of_absent_images(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    wanted = {item: marker.args[0] for item in items if (marker := item.get_closest_marker("image"))}
+    if not wanted:
+        return []
     with closing(Engine.connect(os.environ)) as engine:
         present = engine.tags(images.REPOSITORY)
-    for item, marker in marked:
-        if marker.args[0] not in present:
-            command = f"`pdbox image build --python {marker.args[0]}` makes it"
-            item.add_marker(pytest.mark.skip(reason=f"its image is not here; {command}"))
+    return [item for item, python in wanted.items() if python not in present]
 
 
 def _missing_engine() -> str:
