@@ -33,7 +33,8 @@ class Supervisor:
         self.output = OutputReader()
         self.kept = KeptTexts()
         self.breakpoints = Breakpoints(self.workdir)
-        self._loading = threading.Lock()
+        self.loading = threading.RLock()
+        """For threads that import modules of ours: until 3.11.2 and 3.12, two that do so at once may find one half loaded (gh-83065)."""
         self._program = None
 
     @property
@@ -43,7 +44,7 @@ class Supervisor:
 
     def load_program(self):
         """Have `program`, which is half of all that is to be loaded: a connection is greeted before."""
-        with self._loading:
+        with self.loading:
             if self._program is None:
                 from .program import Program
 

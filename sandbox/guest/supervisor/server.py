@@ -284,7 +284,8 @@ class Connection:
         if not self.server.begin(op):
             with self._lock:
                 del self._calls[number]
-            self.send({"id": number, "error": GuestError("expired", "The session is over.").as_dict()})
+            error = GuestError("expired", "The session is over.", "start_session opens a new one.")
+            self.send({"id": number, "error": error.as_dict()})
             return None
         return call, args, payload
 
@@ -510,9 +511,10 @@ class Server:
         return {}, b""
 
     def _load_next(self, count: int) -> None:
-        for name in self._modules[:count]:
-            self._ops.update(importlib.import_module("." + name, __package__).OPS)
-            self._modules.remove(name)
+        with self.state.loading:
+            for name in self._modules[:count]:
+                self._ops.update(importlib.import_module("." + name, __package__).OPS)
+                self._modules.remove(name)
 
     def _end(self) -> float:
         return self._started + self._config["max_age_s"]
