@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import hashlib
 import json
 import os
+import time
 from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
@@ -103,7 +105,9 @@ class PdboxServer(MCPServer[Any]):
                     answer = await answered(name, self._call(ongoing, report, redactor), redactor)
                     return answer
         finally:
-            self._trajectories.note(ongoing, answer, redactor)
+            ongoing.ended = time.perf_counter()
+            # Once the answer has been written: the client need not wait for it.
+            asyncio.get_running_loop().call_soon(self._trajectories.note, ongoing, answer, redactor)
 
     async def list_resources(self) -> list[Resource]:
         """What there is to read of the caller's sessions that are open here."""

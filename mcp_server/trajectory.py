@@ -34,6 +34,7 @@ class Ongoing:
     session: Session | None = None
     at: float = field(default_factory=time.time)
     began: float = field(default_factory=time.perf_counter)
+    ended: float = 0.0
 
 
 class _Record:
@@ -68,7 +69,7 @@ class Trajectories:
         record.add(
             {
                 "at": datetime.fromtimestamp(call.at, UTC).isoformat(timespec="milliseconds"),
-                "elapsed_ms": round(1000 * (time.perf_counter() - call.began), 1),
+                "elapsed_ms": round(1000 * (call.ended - call.began), 1),
                 "tool": call.tool,
                 "arguments": _clipped(
                     redactor.data(arguments), _DEPTH

@@ -17,9 +17,38 @@ def for_arguments(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def for_answers(schema: dict[str, Any]) -> dict[str, Any]:
-    """Names and types alone, without references: clients check each answer by it, and those cost most of the time."""
+    """Names and types alone; what is inside of an object or of items is told in words, e.g. `{path: string, line?: integer}`.
+
+    Clients check each answer by it, which for a schema of all levels takes as long as all else that they do for a call.
+    """
     kept = _stripped(schema, _BOUNDS | {"title"})
-    return cast(dict[str, Any], _inlined(kept, kept.pop("$defs", {})))
+    whole = cast(dict[str, Any], _inlined(kept, kept.pop("$defs", {})))
+    return {**whole, "properties": {name: _told(node) for name, node in whole["properties"].items()}}
+
+
+def _told(node: dict[str, Any]) -> dict[str, Any]:
+    """A property, with the levels below it in words."""
+    if "properties" not in node.get("items", node):
+        return node
+    return {"type": node["type"], "description": _words(node).removesuffix("|null")}
+
+
+def _words(node: dict[str, Any]) -> str:
+    if "properties" in node:
+        required = node.get("required", ())
+        fields = (
+            f"{name}{'' if name in required else '?'}: {_words(child)}"
+            for name, child in node["properties"].items()
+        )
+        text = f"{{{', '.join(fields)}}}"
+    elif "enum" in node:
+        return "|".join(map(str, node["enum"]))
+    elif "items" in node:
+        text = f"[{_words(node['items'])}]"
+    else:
+        kinds = node.get("type", "any")
+        return kinds if isinstance(kinds, str) else "|".join(kinds)
+    return f"{text}|null" if isinstance(node.get("type"), list) else text
 
 
 def _inlined(node: Any, definitions: dict[str, Any]) -> Any:

@@ -69,3 +69,22 @@ def test_tools_are_coroutine_functions(tool: Tool) -> None:
 
 def test_nullable_arguments_say_so() -> None:
     assert catalog()["view"].input_schema["properties"]["start"]["type"] == ["integer", "null"]
+
+
+@pytest.mark.parametrize("tool", ALL)
+def test_what_clients_check_in_each_answer_has_one_level(tool: Tool) -> None:
+    for name, schema in tool.output_schema["properties"].items():
+        assert "properties" not in schema.get("items", schema), name
+
+
+def test_levels_below_are_told_in_words() -> None:
+    told = catalog()["pdb"].output_schema["properties"]
+    frame = {
+        "type": ["object", "null"],
+        "description": "{path: string, line: integer, function: string}",
+    }
+    assert told["frame"] == frame
+    change = "{name: string, kind: new|changed|mutated|gone, value?: string|null, old?: string|null}"
+    assert told["changed"] == {"type": "array", "description": f"[{change}]"}
+    chain = "chain?: [{type: string, message: string, relation: cause|context}]"
+    assert told["exception"]["description"] == f"{{type: string, message: string, {chain}}}"
