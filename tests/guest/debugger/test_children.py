@@ -613,7 +613,10 @@ def test_a_breakpoint_call_in_a_child_with_modules_named_as_the_librarys_stops(
 ) -> None:
     for name in ("json", "select", "queue", "frames"):
         guest.write(f"own/{name}.py", "OWN = True\n")
-    child = "import json, queue\nbreakpoint()\nimport select, frames\nprint(json.OWN, select.OWN, queue.OWN, frames.OWN)\n"
+    child = (
+        "import json, queue, sys\nbreakpoint()\nimport select, frames\n"
+        "print(json.OWN, queue.OWN, frames.OWN, 'select' in sys.builtin_module_names or select.OWN)\n"
+    )
     guest.write("own/child.py", child)
     text = "import subprocess, sys\nsubprocess.run([sys.executable, 'own/child.py'], check=True)\n"
     stop = start(guest, python, text, "c")

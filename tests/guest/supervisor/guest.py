@@ -35,8 +35,10 @@ class Refused(Exception):
 class Client:
     """Requests over one stream; replies are given to whoever asked."""
 
-    def __init__(self, stream: FrameStream) -> None:
+    def __init__(self, stream: FrameStream, read_fd: int | None = None) -> None:
+        """`read_fd`: what the stream reads, if it is to be closed once nobody reads it any more."""
         self.stream = stream
+        self._read_fd = read_fd
         self.events: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._numbers = itertools.count(1)
         self._replies: dict[int, queue.Queue[tuple[dict[str, Any], bytes]]] = {}
@@ -90,7 +92,17 @@ class Client:
                     self.events.put(frame[0])
         except OSError:
             pass  # closed under us
+        if self._read_fd is not None:
+            os.close(self._read_fd)
         self.events.put(None)
+
+
+def client_of(process: subprocess.Popen[bytes]) -> Client:
+    """A client over the standard streams of a guest."""
+    assert process.stdin is not None and process.stdout is not None
+    # A descriptor of its own: of one that is closed under the thread that reads it, the next guest may get the number.
+    read_fd = os.dup(process.stdout.fileno())
+    return Client(FramePipe(read_fd, process.stdin.fileno()), read_fd)
 
 
 class Guest:
@@ -124,7 +136,7 @@ class Guest:
         data = bundle()
         self.process.stdin.write(len(data).to_bytes(4, "big") + data)
         if stdio:
-            self.client = Client(FramePipe(self.process.stdout.fileno(), self.process.stdin.fileno()))
+            self.client = client_of(self.process)
 
     def write(self, name: str, text: str) -> None:
         path = self.workdir / name

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from sandbox.guest.frames import FramePipe, pack
-from tests.guest.supervisor.guest import PYTHON, WAIT_S, Client, Guest, Refused
+from sandbox.guest.frames import pack
+from tests.guest.supervisor.guest import PYTHON, WAIT_S, Guest, Refused, client_of
 
 
 def test_the_greeting_says_what_is_there(guest: Guest) -> None:
@@ -132,8 +132,8 @@ def test_the_relay_carries_a_connection(guest: Guest) -> None:
     with subprocess.Popen(
         [PYTHON, "-I", "-u", relay, guest.socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
     ) as process:
-        assert process.stdin is not None and process.stdout is not None
-        client = Client(FramePipe(process.stdout.fileno(), process.stdin.fileno()))
+        assert process.stdin is not None
+        client = client_of(process)
         assert client.request("ping") == {}
         client.request("meta.set", meta="x" * 3_000_000)
         process.stdin.close()
