@@ -65,10 +65,6 @@ class FrameStream:
         self._sending = threading.Lock()
         self._buffer = b""
 
-    def fileno(self) -> int:
-        """The descriptor that frames arrive at, where there is just one."""
-        raise NotImplementedError
-
     def send(self, header: dict, payload: bytes = b"") -> None:
         """Send one whole frame. Raises OSError when the other side is gone, ValueError when the frame is too large."""
         frame = pack(header, payload)

@@ -24,8 +24,8 @@ _TIMEOUT_S = 20.0
 _MAX_ANSWER = 1 << 22
 
 
-def ask(here):
-    """Become the debugger, or return."""
+def ask(leave_path):
+    """Become the debugger, or return. `leave_path()` takes this folder out of the environment."""
     words = command_line()
     if not words:
         return
@@ -38,10 +38,10 @@ def ask(here):
         fields = ["%d.%d" % sys.version_info[:2], str(os.getpid()), os.getcwd()] + words
         question = b"\0".join(os.fsencode(field) for field in fields)
         channel.sendall(len(question).to_bytes(4, "big") + question)
-        answer, descriptors = _answer(channel)
+        answer, descriptors = _answer(channel, leave_path)
         if answer and descriptors:
             channel.settimeout(None)
-            _become(answer, channel.fileno(), descriptors[0], words[0], here)
+            _become(answer, channel.fileno(), descriptors[0], words[0], leave_path)
     finally:
         channel.close()
 
@@ -58,7 +58,7 @@ def command_line():
     return list(words)
 
 
-def _answer(channel):
+def _answer(channel, leave_path):
     from _socket import CMSG_SPACE
 
     head, ancillary = channel.recvmsg(4, CMSG_SPACE(4))[:2]
@@ -70,7 +70,7 @@ def _answer(channel):
         head += more
     size, text = int.from_bytes(head, "big"), b""
     if size == FORGET:
-        forget(os.path.dirname(os.path.abspath(__file__)))
+        forget(leave_path)
     while len(text) < size <= _MAX_ANSWER:
         more = channel.recv(size - len(text))
         if not more:
@@ -79,13 +79,13 @@ def _answer(channel):
     return text, descriptors
 
 
-def _become(answer, channel, dump, name, here):
+def _become(answer, channel, dump, name, leave_path):
     channel, dump = _kept(channel), _kept(dump)
     words = [os.fsdecode(word) for word in answer.split(b"\0")]
     words = [
         word.format(channel=channel, dump=dump) if word in ("{channel}", "{dump}") else word for word in words
     ]
-    forget(here)
+    forget(leave_path)
     os.execv(sys.executable, [name] + words)
 
 
@@ -97,15 +97,10 @@ def _kept(descriptor):
     return descriptor
 
 
-def forget(here):
+def forget(leave_path):
     """Take out of the environment what brought us here."""
     os.environ.pop(VARIABLE, None)
-    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    entries = [entry for entry in entries if not entry or os.path.abspath(entry) != here]
-    if entries:
-        os.environ["PYTHONPATH"] = os.pathsep.join(entries)
-    else:
-        os.environ.pop("PYTHONPATH", None)
+    leave_path()
     for name, ours in TOX.items():
         value = os.environ.get(name, "")
         if value == ours:

@@ -9,16 +9,17 @@ import sys
 # The process starts with this: all else is imported when it is needed.
 VARIABLE = "PDBOX_JOIN"
 _TIMEOUT_S = 20.0
-_address = _here = ""
+_address = ""
+_load = __import__
 _session = None
 _refused = False
 
 
-def install(here):
-    """Take over the ways in; take out of the environment what brought us here."""
-    global _address, _here
-    _address, _here = os.environ.pop(VARIABLE), here
-    _leave_path(here)
+def install(load, leave_path):
+    """Take over the ways in; take out of the environment what brought us here. `load(name)` gives a module of this folder."""
+    global _address, _load
+    _address, _load = os.environ.pop(VARIABLE), load
+    leave_path()
     stock = sys.breakpointhook
 
     def breakpointhook(*args, **kwargs):
@@ -31,15 +32,6 @@ def install(here):
     sys.meta_path.insert(0, _Watch)
 
 
-def _leave_path(here):
-    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    entries = [entry for entry in entries if not entry or os.path.abspath(entry) != here]
-    if entries:
-        os.environ["PYTHONPATH"] = os.pathsep.join(entries)
-    else:
-        os.environ.pop("PYTHONPATH", None)
-
-
 class _Watch(object):
     """First on sys.meta_path: has two modules looked at when they are imported."""
 
@@ -48,15 +40,7 @@ class _Watch(object):
         action = _watched.pop(name, None)
         if action is None:
             return None
-        return _ours("_pdbox_finder").Finder({name: action}).find_spec(name, path, target)
-
-
-def _ours(name):
-    sys.path.insert(0, _here)
-    try:
-        return __import__(name)
-    finally:
-        sys.path.remove(_here)
+        return _load("_pdbox_finder").Finder({name: action}).find_spec(name, path, target)
 
 
 def _watch_pdb(module):
@@ -106,7 +90,7 @@ def _joined():
     try:
         channel.settimeout(_TIMEOUT_S)
         channel.connect(_address)
-        fields = ["join", str(os.getpid()), os.getcwd()] + _ours("_pdbox_debug").command_line()
+        fields = ["join", str(os.getpid()), os.getcwd()] + _load("_pdbox_debug").command_line()
         question = b"\0".join(os.fsencode(field) for field in fields)
         channel.sendall(len(question).to_bytes(4, "big") + question)
         channel.settimeout(None)

@@ -12,9 +12,9 @@ def _hook():
     if sys.version_info < (3, 6):
         return
     if os.environ.get("PDBOX_DEBUG"):
-        _load("_pdbox_debug").ask(_here)
+        _load("_pdbox_debug").ask(_leave_path)
     if os.environ.get("PDBOX_JOIN"):
-        _load("_pdbox_join").install(_here)
+        _load("_pdbox_join").install(_load, _leave_path)
     if os.environ.get("PDBOX_REPORT"):
         _load("_pdbox_report").install()
 
@@ -25,6 +25,16 @@ def _load(name):
         return __import__(name)
     finally:
         sys.path.remove(_here)
+
+
+def _leave_path():
+    """Take this folder out of the environment: what is started from now on need not come by here."""
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    entries = [entry for entry in entries if not entry or os.path.abspath(entry) != _here]
+    if entries:
+        os.environ["PYTHONPATH"] = os.pathsep.join(entries)
+    else:
+        os.environ.pop("PYTHONPATH", None)
 
 
 def _go_on():

@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 
-from ..frames import BrokenFrame, FrameSocket, FrameStream
+from ..frames import BrokenFrame, FramePipe, FrameSocket
 from .errors import GuestError
 
 PROTOCOL = 1
@@ -162,7 +162,7 @@ class Workers:
 class Connection:
     """One stream to a host, and what it has asked for."""
 
-    def __init__(self, server: Server, stream: FrameStream) -> None:
+    def __init__(self, server: Server, stream: FramePipe | FrameSocket) -> None:
         self.server = server
         self._stream = stream
         self._lock = threading.Lock()
@@ -370,7 +370,7 @@ class Server:
         listener.listen(16)
         threading.Thread(target=self._accept, args=(listener,), name="accept", daemon=True).start()
 
-    def connect(self, stream: FrameStream, greeting: bool = False) -> None:
+    def connect(self, stream: FramePipe | FrameSocket, greeting: bool = False) -> None:
         """Serve one more connection, in a thread of its own. With `greeting` it has been greeted when this returns."""
         connection = Connection(self, stream)
         with self._changed:
