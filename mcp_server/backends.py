@@ -48,7 +48,8 @@ async def opened(settings: Settings) -> AsyncGenerator[Backend]:
         async with AsyncExitStack() as stack:
             try:
                 await stack.enter_async_context(backend.session())
-                log.info("backend %s: %s", name, await backend.probe())
+                await backend.check()
+                log.info("backend %s", name)
             except BackendUnavailable as exc:
                 if settings.backend != "auto":
                     raise

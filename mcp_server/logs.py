@@ -7,7 +7,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -205,8 +205,3 @@ def _uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
 def _unraisable(args: sys.UnraisableHookArgs) -> None:
     if args.exc_value is not None:
         log.error("ignored", exc_info=(args.exc_type, args.exc_value, args.exc_traceback))
-
-
-def environment(pairs: Sequence[str]) -> Mapping[str, str]:
-    """NAME=VALUE lines as a mapping; those that are none are left out."""
-    return dict(pair.split("=", 1) for pair in pairs if "=" in pair)

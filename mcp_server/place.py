@@ -24,6 +24,8 @@ class Place:
     """One session of `owner`, or the one that is being opened."""
 
     owner: str
+    key: str
+    """What its sandbox is found by."""
     session: Session | None = None
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     gone: anyio.Event = field(default_factory=anyio.Event)

@@ -13,6 +13,7 @@ from sandbox.base import Backend, Sandbox, SandboxSpec
 from sandbox.connection import GuestConnection
 from sandbox.errors import PdboxError
 from sandbox.opening import Ready
+from sandbox.session import shortened
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,7 @@ class Pool:
                     await self._news.wait()
         finally:
             with anyio.CancelScope(shield=True):
-                await _close(self._ready)
+                await _close([one.sandbox for one in self._ready])
             self._emptied.set()
 
     async def _fill(self) -> None:
@@ -106,7 +107,7 @@ class Pool:
             spec = await self._kind(backend)
             unfit = [one for one in self._ready if one.spec != spec or one.connection.lost is not None]
             self._ready = [one for one in self._ready if one not in unfit]
-            await _close(unfit)
+            await _close([one.sandbox for one in unfit])
             # One after another: whoever waits for a session needs the engine more.
             while len(self._ready) < self._size:
                 await self._add(backend, spec)
@@ -126,6 +127,7 @@ class Pool:
         try:
             connection = await GuestConnection.open(await sandbox.connect(), self._tasks)
             await connection.request("load")
+            connection = await shortened(sandbox, connection, self._tasks)
         except BaseException:
             await _close([sandbox])
             raise
@@ -139,11 +141,11 @@ class Pool:
             self.refill()
 
 
-async def _close(sandboxes: list[_Kept] | list[Sandbox]) -> None:
+async def _close(sandboxes: list[Sandbox]) -> None:
     with anyio.CancelScope(shield=True):
         async with anyio.create_task_group() as tasks:
-            for one in sandboxes:
-                tasks.start_soon((one if isinstance(one, Sandbox) else one.sandbox).aclose)
+            for sandbox in sandboxes:
+                tasks.start_soon(sandbox.aclose)
 
 
 def _quiet(line: str) -> None:

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -84,13 +84,14 @@ class PdboxServer(MCPServer[Any]):
             token_verifier=access and access.verifier,
         )
         self._store = store
+        self._store.meanwhile = listing
         self._trajectories = Trajectories()
         self.completion()(self._complete)
 
     async def list_tools(self) -> list[ListedTool]:
         """The tools, always the same ones in the same order."""
         self._store.warm()
-        return [listed(tool) for tool in catalog().values()]
+        return listing()
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -192,6 +193,12 @@ class PdboxServer(MCPServer[Any]):
 def build_server(store: SessionStore, access: Access | None = None) -> PdboxServer:
     """The server for an open `store`."""
     return PdboxServer(store, access)
+
+
+@cache
+def listing() -> list[ListedTool]:
+    """All tools as clients see them."""
+    return [listed(tool) for tool in catalog().values()]
 
 
 def listed(tool: Tool) -> ListedTool:

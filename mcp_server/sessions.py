@@ -14,7 +14,6 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from mcp_server import logs
-from mcp_server.locks import Locks
 from mcp_server.place import Place
 from mcp_server.pool import Pool
 from mcp_server.redaction import Redactor
@@ -28,8 +27,9 @@ from sandbox.errors import (
     SandboxLost,
     SessionExpired,
 )
+from sandbox.locks import Locks
 from sandbox.opening import Identity, adopt_session, open_session
-from sandbox.plan import plan_session, source_of
+from sandbox.plan import find_source, plan_session, source_of
 from sandbox.policy import Policy
 from sandbox.request import SessionRequest
 from sandbox.session import Session, SessionInfo, session_key
@@ -93,10 +93,13 @@ class SessionStore:
         self._pool_size = pool
         self._keep = keep
         self._backend: Backend | None = None
+        self._backend_closed = anyio.Event()
         self._places: set[Place] = set()
         self._held: dict[str, Place] = {}
         self._locks = Locks()
         self._closing = False
+        self.meanwhile: Callable[[], object] = lambda: None
+        """What the server has to do anyway, and may do while it waits for a sandbox."""
 
     async def __aenter__(self) -> Self:
         self._tasks = await anyio.create_task_group().__aenter__()
@@ -121,7 +124,10 @@ class SessionStore:
                 place.end(keep=self._keep)
             await self._pool.aclose()
             await self._all_gone()
-        if deadline.cancelled_caught:
+            if self._backend is not None:
+                self._backend_scope.cancel()
+                await self._backend_closed.wait()
+        if deadline.cancelled_caught and self._places:
             log.error("%d sandboxes were not removed in time; they end by themselves", len(self._places))
 
     def redactor(self, session: Session | None = None) -> Redactor:
@@ -140,7 +146,8 @@ class SessionStore:
             Conflict: there are as many as there may be.
             PdboxError: what `open_session` raises.
         """
-        identity = Identity(secrets.token_urlsafe(24), owner, self._user)
+        handle = secrets.token_urlsafe(24)
+        identity = Identity(handle, owner, self._user)
         completed = self._completed(request)
 
         async def make(backend: Backend, tasks: TaskGroup) -> Session:
@@ -149,7 +156,8 @@ class SessionStore:
             )
 
         try:
-            return await self._placed(owner, make, await self._strangers() if self._keep else ())
+            strangers = await self._strangers() if self._keep else ()
+            return await self._placed(owner, session_key(handle), make, strangers)
         finally:
             self._pool.refill()
 
@@ -236,16 +244,21 @@ class SessionStore:
         if not self._keep:
             return None
         source = source_of(self._completed(SessionRequest()))
-        found = [one for one in await self._strangers() if (one.owner, one.source) == (owner, source)]
+        found = [one for one in await self._living() if (one.owner, one.source) == (owner, source)]
         if len(found) > 1:
             raise _ambiguous(len(found), "kept for this repository")
         if not found:
             return None
+        (one,) = found
         try:
-            session = await self._placed(owner, self._adopting(found[0], None))
-        except SandboxLost:
+            # A call with its handle may be taking it over just now.
+            async with self._locks.held(one.key):
+                if (session := self._of(owner, one.key)) is not None:
+                    return session
+                session = await self._placed(owner, one.key, self._adopting(one, None))
+        except (SandboxLost, NotFound):
             return None  # it went meanwhile
-        session.notice = _again(found[0])
+        session.notice = _again(one)
         return session
 
     def _of(self, owner: str, key: str) -> Session | None:
@@ -255,16 +268,22 @@ class SessionStore:
         return place.session if place is not None else None
 
     async def _strangers(self) -> Sequence[Found]:
-        """Sessions of this server's user that it does not hold itself."""
+        """Sessions of this server's user that it neither holds nor is about to."""
+        living = await self._living()
+        own = {place.key for place in self._places}
+        return [one for one in living if one.key not in own]
+
+    async def _living(self) -> Sequence[Found]:
+        """All sessions of this server's user, whichever server holds them."""
         found = await (await self._opened()).of_user(self._user)
-        return [one for one in found if not one.pooled and one.left_s > 0 and one.key not in self._held]
+        return [one for one in found if not one.pooled and one.left_s > 0]
 
     async def _adopt(self, owner: str, handle: str, key: str) -> Session:
         found = await (await self._opened()).find(owner, key)
         if not found:
             raise NotFound(*_UNKNOWN)
         try:
-            return await self._placed(owner, self._adopting(found[0], handle))
+            return await self._placed(owner, key, self._adopting(found[0], handle))
         except SandboxLost as exc:
             raise NotFound(*_UNKNOWN) from exc
 
@@ -274,11 +293,11 @@ class SessionStore:
 
         return make
 
-    async def _placed(self, owner: str, make: Make, strangers: Sequence[Found] = ()) -> Session:
+    async def _placed(self, owner: str, key: str, make: Make, strangers: Sequence[Found] = ()) -> Session:
         if self._closing:
             raise _CLOSING
         self._check_room(owner, strangers)
-        place = Place(owner)
+        place = Place(owner, key)
         self._places.add(place)
         try:
             return await self._tasks.start(self._live, place, make)
@@ -348,15 +367,18 @@ class SessionStore:
             return backend
 
     async def _serve_backend(self, *, task_status: TaskStatus[Backend]) -> None:
-        async with self._open_backend() as backend:
-            task_status.started(backend)
-            try:
-                await self._sweep(backend)
-                await anyio.sleep_forever()
-            finally:
-                # Whatever ends the server: sessions need their backend to be removed.
-                with anyio.move_on_after(CLOSE_S, shield=True):
-                    await self._all_gone()
+        with anyio.CancelScope() as self._backend_scope:
+            async with self._open_backend() as backend:
+                backend.meanwhile = self.meanwhile
+                task_status.started(backend)
+                try:
+                    await self._sweep(backend)
+                    await anyio.sleep_forever()
+                finally:
+                    # Whatever ends the server: sessions need their backend to be removed.
+                    with anyio.move_on_after(CLOSE_S, shield=True):
+                        await self._all_gone()
+        self._backend_closed.set()
 
     async def _sweep(self, backend: Backend) -> None:
         try:
@@ -370,7 +392,9 @@ class SessionStore:
 
     async def _usual(self, backend: Backend) -> SandboxSpec:
         """The sandbox of a session for which the client says nothing."""
-        plan = await plan_session(backend, self._completed(SessionRequest()), self._policy, log.debug)
+        request = self._completed(SessionRequest())
+        source = find_source(request, self._policy)
+        plan = await plan_session(backend, request, source, self._policy, log.debug)
         return replace(plan.spec, user=self._user, pooled=True)
 
     def _completed(self, request: SessionRequest) -> SessionRequest:

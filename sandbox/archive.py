@@ -21,7 +21,7 @@ from sandbox.rules import MAX_DEPTH, Pairs, lenient, takes
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-PIECE = 1 << 20
+PIECE = 1 << 18
 MAX_IGNORE = 64 << 10
 """Bytes of one `.gitignore` that are looked at; each pattern is tried on each name."""
 ALWAYS_OUT = (
@@ -117,7 +117,7 @@ def split(folder: Path, paths: Sequence[str], read_only: Pairs) -> tuple[list[st
 
 
 def pieces(folder: Path, paths: Sequence[str], *, locked: bool = False) -> Iterator[bytes]:
-    """The tar stream of `paths`, in pieces of about 1 MiB. Files that vanish meanwhile are left out.
+    """The tar stream of `paths`, in pieces of about `PIECE` bytes. Files that vanish meanwhile are left out.
 
     `locked`: with modes that keep all but the owner from changing files, or removing them from their folders.
     """
@@ -133,18 +133,19 @@ def pieces(folder: Path, paths: Sequence[str], *, locked: bool = False) -> Itera
 def _add(
     archive: tarfile.TarFile, buffer: io.BytesIO, folder: Path, relative: str, locked: bool
 ) -> Iterator[bytes]:
+    place = os.path.join(folder, relative)
     try:
-        info = _tarinfo(folder, relative)
+        info = _tarinfo(place, relative)
         if locked and not info.issym():
             info.mode = 0o1777 if info.isdir() else info.mode & 0o555
         if not info.isreg():
             archive.addfile(info)
             return
         # O_NOFOLLOW: a link put in the file's place since it was listed must not be read through.
-        descriptor = os.open(folder / relative, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        descriptor = os.open(place, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
         return
-    with os.fdopen(descriptor, "rb") as file:
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
         # By hand, and not by addfile(fileobj): the header is followed by exactly `size` bytes whatever the file does meanwhile.
         buffer.write(info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
         left = info.size
@@ -164,12 +165,12 @@ def _taken(buffer: io.BytesIO) -> bytes:
     return data
 
 
-def _tarinfo(folder: Path, relative: str) -> tarfile.TarInfo:
-    found = os.lstat(folder / relative)
+def _tarinfo(place: str, relative: str) -> tarfile.TarInfo:
+    found = os.lstat(place)
     info = tarfile.TarInfo(relative)
-    info.mtime = found.st_mtime
+    info.mtime = int(found.st_mtime)  # a fraction takes one more header, as much work as all the rest
     if stat.S_ISLNK(found.st_mode):
-        info.type, info.linkname, info.mode = tarfile.SYMTYPE, str((folder / relative).readlink()), 0o777
+        info.type, info.linkname, info.mode = tarfile.SYMTYPE, os.readlink(place), 0o777
     elif stat.S_ISDIR(found.st_mode):
         info.type, info.mode = tarfile.DIRTYPE, 0o755
     elif stat.S_ISREG(found.st_mode):
@@ -199,7 +200,11 @@ def _walk(folder: Path) -> Iterator[tuple[str, int, bool]]:
             yield here + name, 0, out
         for name in sorted(files):
             out = not inside_git and _ignored(here + name, rules)
-            yield here + name, Path(place, name).lstat().st_size, out
+            try:
+                size = os.lstat(os.path.join(place, name)).st_size
+            except FileNotFoundError:
+                continue  # gone since it was listed
+            yield here + name, size, out
 
 
 def _raise_unless_below(

@@ -126,7 +126,6 @@ class Sandbox(ABC):
     """One line for people and models: what protects the host from what runs inside."""
     place: str
     image: str = ""
-    python: str = ""
     environ: Mapping[str, str] = MappingProxyType({})
     """What programs find in their environment besides what the session gives them."""
 
@@ -176,6 +175,8 @@ class Backend(ABC):
     """Starts and finds sandboxes of one kind."""
 
     name: ClassVar[str]
+    meanwhile: Callable[[], object] = staticmethod(lambda: None)
+    """What else this process has to do: called in a thread while nothing is to be done but to wait for a sandbox."""
 
     @abstractmethod
     def session(self) -> AbstractAsyncContextManager[None]:
@@ -188,6 +189,14 @@ class Backend(ABC):
         Raises:
             BackendUnavailable: with what to do about it.
         """
+
+    async def check(self) -> None:
+        """Make sure that it can be used.
+
+        Raises:
+            BackendUnavailable: with what to do about it.
+        """
+        await self.probe()
 
     async def choose(self, wanted: Wanted, progress: Progress) -> Chosen:
         """The image for a session, built or pulled if it is missing.

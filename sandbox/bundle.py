@@ -1,11 +1,11 @@
-"""The guest as it is sent into a sandbox: one zip, and the command that unpacks and starts it."""
+"""The guest as it is sent into a sandbox: its files in one piece, and the command that unpacks and starts it."""
 
 from __future__ import annotations
 
-import io
+import hashlib
 import json
 import struct
-import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,8 +15,6 @@ from sandbox.base import Lifetime
 
 GUEST = Path(__file__).parent / "guest"
 PACKAGE = "pdbox_guest"
-PROTOCOL = 1
-_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -48,15 +46,14 @@ class Boot:
 
     def arguments(self) -> Sequence[str]:
         """What comes behind the interpreter's name."""
-        return ["-I", "-u", "-c", _boot_source(), json.dumps(self._config())]
+        return _boot_arguments(self._config())
 
     def relay_arguments(self) -> Sequence[str]:
         """The same for a further connection, with the guest running."""
-        return ["-I", "-u", str(self.relay), str(self.socket)]
+        return ["-I", "-S", "-u", str(self.relay), str(self.socket)]
 
     def _config(self) -> dict[str, object]:
         return {
-            "protocol": PROTOCOL,
             "home": str(self.home),
             "workdir": str(self.workdir),
             "socket": str(self.socket),
@@ -70,31 +67,54 @@ class Boot:
         }
 
 
+def package(bytecode: bytes = b"") -> bytes:
+    """The guest's code as its boot reads it. `bytecode`: what `compile_arguments` gave for it, in a sandbox of the same image."""
+    return part(packed(GUEST)) + (bytecode or part(b""))
+
+
+def part(data: bytes) -> bytes:
+    """`data` with its length in front."""
+    return struct.pack(">I", len(data)) + data
+
+
 @cache
-def package() -> bytes:
-    """The guest's code with its length in front, as its boot reads it. The same bytes on every call and machine."""
-    archive = zipped(GUEST)
-    return struct.pack(">I", len(archive)) + archive
+def packed(folder: Path) -> bytes:
+    """The Python files below `folder` as those of the package `pdbox_guest`: a table of names and sizes, then the files; deflated."""
+    files = _files(folder)
+    table = json.dumps([[name, len(data)] for name, data in files.items()]).encode()
+    return zlib.compress(part(table) + b"".join(files.values()))
 
 
-def zipped(folder: Path) -> bytes:
-    """The Python files below `folder` as a zip of the package `pdbox_guest`."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(folder.rglob("*.py")):
-            name = f"{PACKAGE}/{file.relative_to(folder).as_posix()}"
-            entry = zipfile.ZipInfo(name, _EPOCH)
-            entry.external_attr = 0o100644 << 16
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, file.read_bytes())
-    return buffer.getvalue()
+@cache
+def digest(folder: Path) -> str:
+    """A hash of the Python files below `folder`."""
+    files = [(name, hashlib.sha256(data).hexdigest()) for name, data in _files(folder).items()]
+    return hashlib.sha256(json.dumps(files).encode()).hexdigest()
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """The same ones in the same order, wherever and whenever they were made."""
+    return {
+        f"{PACKAGE}/{file.relative_to(folder).as_posix()}": file.read_bytes()
+        for file in sorted(folder.rglob("*.py"))
+    }
+
+
+def compile_arguments(home: PurePosixPath) -> Sequence[str]:
+    """What comes behind the interpreter's name to compile the package on standard input, for guests whose home is `home`."""
+    return _boot_arguments({"home": str(home), "compile": True})
+
+
+def _boot_arguments(config: dict[str, object]) -> Sequence[str]:
+    # Without `site`: all that we import is in the standard library.
+    return ["-I", "-S", "-u", "-c", _source("boot.py"), json.dumps(config)]
 
 
 def lay_arguments(workdir: PurePosixPath) -> Sequence[str]:
     """What comes behind the interpreter's name to extract a tar stream on standard input into `workdir`."""
-    return ["-I", "-u", "-c", (GUEST / "lay.py").read_text(encoding="utf-8"), str(workdir)]
+    return ["-I", "-u", "-c", _source("lay.py"), str(workdir)]
 
 
 @cache
-def _boot_source() -> str:
-    return (GUEST / "boot.py").read_text(encoding="utf-8")
+def _source(name: str) -> str:
+    return (GUEST / name).read_text(encoding="utf-8")

@@ -165,7 +165,7 @@ class GuestConnection:
 
     def _answer(self, op: str, pending: _Pending) -> tuple[Header, bytes]:
         if not pending.header:
-            raise self._lost or SandboxLost("The connection to the sandbox ended.")
+            raise self._lost or _lost("The connection to the sandbox ended.")
         error = pending.header.get("error")
         if isinstance(error, dict):
             raise _refused(op, cast(Header, error))
@@ -189,11 +189,11 @@ class GuestConnection:
                 try:
                     await self._stream.send(frame)
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as exc:
-                    self._fail(SandboxLost("The connection to the sandbox broke."))
-                    raise SandboxLost("The connection to the sandbox broke.") from exc
+                    self._fail(_lost("The connection to the sandbox broke."))
+                    raise _lost("The connection to the sandbox broke.") from exc
         if scope.cancelled_caught:
-            self._fail(SandboxLost(f"The sandbox took nothing for {SEND_S:g} s."))
-            raise SandboxLost(f"The sandbox took nothing for {SEND_S:g} s.")
+            self._fail(_lost(f"The sandbox took nothing for {SEND_S:g} s."))
+            raise _lost(f"The sandbox took nothing for {SEND_S:g} s.")
 
     async def _cancel(self, number: int) -> None:
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
@@ -225,11 +225,11 @@ class GuestConnection:
         try:
             while (frame := await self._frames.receive()) is not None:
                 self._dispatch(*frame)
-            self._fail(SandboxLost("The sandbox ended."))
+            self._fail(_lost("The sandbox ended."))
         except ProtocolViolation as exc:
             self._fail(exc)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as exc:
-            self._fail(SandboxLost(f"The connection to the sandbox broke ({type(exc).__name__})."))
+            self._fail(_lost(f"The connection to the sandbox broke ({type(exc).__name__})."))
         finally:
             self._fail(SandboxLost("The connection to the sandbox was closed."))
             await self.aclose()
@@ -273,6 +273,13 @@ class GuestConnection:
         self.ended.set()
         for pending in self._pending.values():
             pending.done.set()
+
+
+def _lost(message: str) -> SandboxLost:
+    return SandboxLost(
+        message,
+        "What was asked last may have been done. Call again; if the sandbox is gone, start_session opens a new one.",
+    )
 
 
 def _refused(op: str, error: Header) -> PdboxError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
@@ -18,6 +19,8 @@ Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 MAX_COMMAND = 64 << 10
 MAX_EXPRESSION = 8 << 10
 INSPECT_S = 10.0
+END_OF_INPUT = "\x04"
+_LINE_END = re.compile("\r\n|\r|\n")
 
 
 class _Data(BaseModel):
@@ -217,14 +220,12 @@ class Debugger:
             StaleStop: the program has moved on from `expect_stop`.
             Conflict: the program runs or has exited.
         """
-        if not command.strip():
-            raise InvalidArgument("The pdb command is empty.", "Say for example `b app.py:12`, `c` or `p x`.")
         if len(command) > MAX_COMMAND:
             raise InvalidArgument(
                 f"The pdb command has {len(command)} characters, the limit is {MAX_COMMAND}."
             )
         args = {
-            "lines": command.splitlines(),
+            "lines": _lines(command),
             "entrypoint": entrypoint or None,
             "timeout_s": timeout_s,
             "expect_stop": expect_stop,
@@ -234,8 +235,13 @@ class Debugger:
     async def wait(
         self, *, timeout_s: float = 30.0, interrupt: bool = False, stdin: str | None = None
     ) -> Stop:
-        """Wait until the program stops, exits or reads; `interrupt` stops it where it is, `stdin` feeds it first."""
-        args = {"timeout_s": timeout_s, "interrupt": interrupt, "stdin": stdin, "eof": False}
+        """Wait until the program stops, exits or reads; `interrupt` stops it where it is, `stdin` feeds it first.
+
+        As at a terminal, Ctrl-D at the end of `stdin` is its end.
+        """
+        eof = stdin is not None and stdin.endswith(END_OF_INPUT)
+        text = stdin.removesuffix(END_OF_INPUT) if stdin is not None else None
+        args = {"timeout_s": timeout_s, "interrupt": interrupt, "stdin": text, "eof": eof}
         return checked(Stop, (await self._request("debug.wait", args, timeout_s=timeout_s))[0])
 
     async def inspect(
@@ -270,3 +276,9 @@ class Debugger:
     async def state(self) -> DebuggerState:
         """What the program does now, at once."""
         return checked(DebuggerState, (await self._request("debug.state"))[0])
+
+
+def _lines(command: str) -> list[str]:
+    """The lines of a command; a form feed or the like is a part of one."""
+    lines = _LINE_END.split(command)
+    return lines[:-1] if len(lines) > 1 and not lines[-1] else lines

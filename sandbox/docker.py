@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
-import re
 import socket
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, TypeVar
@@ -19,13 +16,29 @@ from typing import Any, ClassVar, TypeVar
 import anyio
 import anyio.from_thread
 import anyio.to_thread
-from anyio.abc import ByteStream
+from anyio.abc import ByteStream, TaskGroup
 
 from sandbox import bundle, images
 from sandbox.base import Backend, Chosen, Found, Progress, Sandbox, SandboxSpec, Wanted
-from sandbox.engine import Container, Engine, Image
+from sandbox.compiler import Compiler
+from sandbox.container import (
+    COMPILING,
+    HOME,
+    ISOLATION,
+    LABEL,
+    PROBE,
+    USER,
+    WORKDIR,
+    config_of,
+    confine,
+    found_in,
+    guards,
+    host_config,
+)
+from sandbox.engine import Engine, Image
 from sandbox.errors import BackendUnavailable, PdboxError, SandboxError, SandboxLost
-from sandbox.hijack import GuestStream, open_stream
+from sandbox.hijack import GuestStream, attach, open_stream
+from sandbox.locks import Locks
 from sandbox.peeked import PeekedStream
 from sandbox.shortcut import connected
 from sandbox.socket_stream import SocketStream
@@ -33,11 +46,6 @@ from sandbox.socket_stream import SocketStream
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-UID = 10001
-HOME = PurePosixPath("/run/pdbox")
-USER_HOME = PurePosixPath("/home/sandbox")
-HOME_BYTES = 32 << 20
-SHM_BYTES = 64 << 20
 LAY_S = 120.0
 START_S = 60.0
 """How long a guest may take to come up on a loaded machine."""
@@ -46,52 +54,6 @@ STARTS = 4
 """Containers that are started at once: an engine starts more no faster, and answers nothing else meanwhile."""
 HALF_MADE_S = 2 * START_S
 """How old a container is that its server will not start any more."""
-
-LABEL = "pdbox"
-SESSION, OWNER, USER, SOURCE, CREATED, MAX_AGE, POOL, WORKDIR, ISOLATION = (
-    f"{LABEL}.{name}"
-    for name in ("session", "owner", "user", "source", "created", "max_age", "pool", "workdir", "isolation")
-)
-# A container's labels are fixed when it is made, but its name is not. Of one that was started ahead of its session,
-# the name says whose it has become.
-_ASSIGNED = re.compile(r"pdbox-([0-9a-f]+)-([0-9a-f]+)-([0-9a-f]+)-([0-9]+)")
-
-# Picks the interpreter of an image that is not ours. The environment of SWE-bench images comes first: it
-# is the one with the repository's requirements, and only an interactive shell would activate it.
-PROBE = """\
-for p in /opt/miniconda3/envs/testbed/bin/python python3 python /opt/*/bin/python3 /opt/*/bin/python \
-/usr/local/bin/python3 /usr/bin/python3 /venv/bin/python; do
-  p=$(command -v "$p" 2>/dev/null) || continue
-  "$p" -c 'import sys; sys.exit(sys.version_info < (3, 7))' 2>/dev/null || continue
-  PATH="$(dirname "$p"):$PATH"; export PATH
-  exec "$p" "$@"
-done
-echo "no Python 3.7 or newer in this image" >&2
-exit 127
-"""
-
-
-@dataclass(frozen=True)
-class Confinement:
-    """How much of the usual confinement an image allows."""
-
-    user: str
-    read_only: bool
-
-    def describe(self, spec: SandboxSpec) -> str:
-        """What holds for as long as the container lives, for people and models."""
-        limits = spec.limits
-        parts = [
-            "no capabilities",
-            "not root"
-            if self.user.partition(":")[0] not in ("", "0", "root")
-            else "root inside, since the image's repository is root's",
-            "read-only system" if self.read_only else "writable system",
-            f"{limits.memory_bytes >> 20} MiB memory",
-            f"{limits.cpus:g} CPUs",
-            f"{limits.pids} processes",
-        ]
-        return ", ".join(parts)
 
 
 class DockerBackend(Backend):
@@ -106,7 +68,9 @@ class DockerBackend(Backend):
         self._engine: Engine | None = None
         self._threads = anyio.CapacityLimiter(16)
         self._starts = anyio.CapacityLimiter(STARTS)
-        self._making: dict[str, anyio.Lock] = {}
+        self._making = Locks()
+        self._tasks: TaskGroup | None = None
+        self._compiler = Compiler(self._environ, self.call)
 
     def session(self) -> AbstractAsyncContextManager[None]:
         """Keep the connection to the engine while it is open; it is made when it is first needed."""
@@ -114,9 +78,15 @@ class DockerBackend(Backend):
 
     @asynccontextmanager
     async def _session(self) -> AsyncGenerator[None]:
+        self._tasks = await anyio.create_task_group().__aenter__()
         try:
             yield
         finally:
+            tasks, self._tasks = self._tasks, None
+            tasks.cancel_scope.cancel()
+            await tasks.__aexit__(
+                None, None, None
+            )  # whatever went wrong is not its business, nor to be wrapped
             if self._engine is not None:
                 self._engine.close()
                 self._engine = None
@@ -127,6 +97,14 @@ class DockerBackend(Backend):
         version = await self.call(engine.version)
         rootless = ", rootless" if version.rootless else ""
         return f"{version.name} {version.number} (API {version.api}{rootless}) at {engine.location.url}"
+
+    async def check(self) -> None:
+        """Connect to the engine; what it is takes it longer to say.
+
+        Raises:
+            BackendUnavailable: none answers.
+        """
+        await self.engine()
 
     async def start(self, spec: SandboxSpec, progress: Progress) -> Sandbox:
         """Start a container with the guest in it.
@@ -140,13 +118,13 @@ class DockerBackend(Backend):
             return await self._start(engine, spec, image)
 
     async def _start(self, engine: Engine, spec: SandboxSpec, image: Image) -> DockerSandbox:
-        confinement = _confinement(spec, image)
+        confinement = confine(spec, image)
         boot = _boot(spec)
         create = partial(
             engine.create,
             f"pdbox-{'pool' if spec.pooled else spec.key[:12]}-{time.time_ns() % 10**9:09d}",
-            _config(spec, image, confinement, boot),
-            _host_config(spec, confinement),
+            config_of(spec, image, confinement, boot.arguments()),
+            host_config(spec, confinement),
         )
         # Cancelled while the thread runs, this still gives the id: a call in a thread is never abandoned.
         container = await self.call(create)
@@ -156,6 +134,8 @@ class DockerBackend(Backend):
             with anyio.CancelScope(shield=True):
                 await self.call(engine.remove, container)
             raise
+        if self._tasks is not None:
+            self._tasks.start_soon(self._compiler.compile, engine, image, spec.user)
         return DockerSandbox(
             self,
             container,
@@ -165,22 +145,23 @@ class DockerBackend(Backend):
             confinement.describe(spec),
             spec.network,
             stream,
-            _guards(spec),
+            guards(spec),
         )
 
     async def living(self) -> Sequence[Found]:
         """All containers of pdbox that run, whoever started them."""
         engine = await self.engine()
-        return [_found(container) for container in await self.call(engine.containers, {LABEL: "1"})]
+        return [found_in(container) for container in await self.call(engine.containers, {LABEL: "1"})]
 
     async def sweep(self, user: str) -> None:
         """Remove what is past its maximum age, and containers that were made but never started."""
         await super().sweep(user)
         engine = await self.engine()
-        labels = {LABEL: "1", USER: user}
-        for container in await self.call(engine.containers, labels, ("created", "exited", "dead")):
-            if container.created < time.time() - HALF_MADE_S:
-                await self.call(engine.remove, container.id)
+        for label in (LABEL, COMPILING):
+            labels = {label: "1", USER: user}
+            for container in await self.call(engine.containers, labels, ("created", "exited", "dead")):
+                if container.created < time.time() - HALF_MADE_S:
+                    await self.call(engine.remove, container.id)
 
     async def adopt(self, found: Found) -> Sandbox:
         """Take over a container that `find` gave.
@@ -266,12 +247,13 @@ class DockerBackend(Backend):
 
     async def _started(self, engine: Engine, container: str, image: Image) -> ByteStream:
         """Attach, start, send the guest; the stream on which it has begun to speak."""
-        path = f"/v{engine.api}/containers/{container}/attach?stream=1&stdin=1&stdout=1&stderr=1"
-        stream = await _opened(engine, path)
+        stream = await attach(engine.endpoint(), engine.api, container)
         try:
+            if self._tasks is not None:
+                self._tasks.start_soon(self._use_the_time)
             await self.call(engine.start, container)
             with anyio.fail_after(START_S):
-                await stream.send(bundle.package())
+                await stream.send(await self.call(self._compiler.package, image))
                 peeked = PeekedStream(stream)
                 if await peeked.started():
                     return peeked
@@ -283,12 +265,28 @@ class DockerBackend(Backend):
         await anyio.aclose_forcefully(stream)
         raise _did_not_start(image.reference, stream)
 
+    async def _use_the_time(self) -> None:
+        """A start is a fifth of a second of waiting."""
+        await anyio.sleep(0.005)  # first the engine is asked for it
+        await self.call(_pack)
+        await self.call(self.meanwhile)
+
+    async def compile(self, reference: str) -> bool:
+        """See to it that sessions of an image that is present find the guest compiled; False when they won't.
+
+        Raises:
+            BackendUnavailable: no engine.
+        """
+        engine = await self.engine()
+        image = await self.call(engine.image, reference)
+        return image is not None and await self._compiler.compile(engine, image)
+
     async def _present(self, engine: Engine, reference: str, progress: Progress) -> Image:
         """The image; made or pulled when it isn't there, once for all who wait for it."""
         image = await self.call(engine.image, reference)
         if image is not None:
             return image
-        async with self._making.setdefault(reference, anyio.Lock()):
+        async with self._making.held(reference):
             image = await self.call(engine.image, reference)
             if image is None:
                 await self.call(_obtain, engine, reference, _from_thread(progress))
@@ -405,7 +403,7 @@ class DockerSandbox(Sandbox):
         argv = ["/bin/sh", "-c", PROBE, "pdbox", *arguments]
         number = await self._owner.call(engine.exec_create, self._container, argv, user)
         body = json.dumps({"Detach": False, "Tty": False}).encode()
-        return await _opened(engine, f"/v{engine.api}/exec/{number}/start", body)
+        return await open_stream(engine.endpoint(), f"/v{engine.api}/exec/{number}/start", body)
 
     async def aclose(self) -> None:
         """Kill and remove the container."""
@@ -423,13 +421,9 @@ class DockerSandbox(Sandbox):
 BACKEND = DockerBackend
 
 
-async def _opened(engine: Engine, path: str, body: bytes = b"") -> GuestStream:
-    try:
-        return await open_stream(engine.endpoint(), path, body)
-    except SandboxError:
-        raise
-    except OSError as exc:
-        raise SandboxLost("The Docker engine doesn't answer any more.", "`pdbox doctor` checks it.") from exc
+def _pack() -> None:
+    bundle.package()
+    bundle.digest(bundle.GUEST)
 
 
 def _obtain(engine: Engine, reference: str, progress: Progress) -> None:
@@ -459,124 +453,9 @@ def _did_not_start(image: str, stream: GuestStream) -> BackendUnavailable:
     )
 
 
-def _confinement(spec: SandboxSpec, image: Image) -> Confinement:
-    """The repository of an image that brings it must stay writable for its owner, which is root unless it says."""
-    if spec.keep_workdir:
-        return Confinement(image.user or "0:0", read_only=False)
-    return Confinement(f"{UID}:{UID}", read_only=True)
-
-
-def _guards(spec: SandboxSpec) -> bool:
-    """Whether the workspace is root's, so that files in it can be kept from programs."""
-    return spec.guarded and not spec.keep_workdir
-
-
 def _boot(spec: SandboxSpec) -> bundle.Boot:
     return bundle.Boot(HOME, spec.workdir, spec.lifetime, reap_all=True, pooled=spec.pooled)
 
 
-def _config(spec: SandboxSpec, image: Image, confinement: Confinement, boot: bundle.Boot) -> dict[str, Any]:
-    probe = [] if image.labels.get(images.OWN) == "1" else ["/bin/sh", "-c", PROBE, "pdbox"]
-    argv = [*(probe or ["python3"]), *boot.arguments()]
-    return {
-        "image": image.reference,
-        # Both, so that an image's own entry point doesn't come before it.
-        "entrypoint": argv[:1],
-        "command": argv[1:],
-        # With `detach` left False this sets StdinOnce: the guest sees the end of its stream when we die.
-        "stdin_open": True,
-        "user": confinement.user,
-        "working_dir": str(spec.workdir),
-        "hostname": "sandbox",
-        "environment": _environment(spec, confinement),
-        "healthcheck": {"test": ["NONE"]},
-        "labels": {
-            LABEL: "1",
-            **({POOL: "1"} if spec.pooled else {SESSION: spec.key, OWNER: spec.owner, SOURCE: spec.source}),
-            USER: spec.user,
-            CREATED: f"{time.time():.3f}",
-            MAX_AGE: f"{spec.lifetime.max_age_s:.3f}",
-            WORKDIR: str(spec.workdir),
-            ISOLATION: confinement.describe(spec),
-        },
-    }
-
-
-def _environment(spec: SandboxSpec, confinement: Confinement) -> dict[str, str]:
-    # Images seldom have a name for our user; getpass and git look here first.
-    name = "root" if confinement.user.startswith("0") else "sandbox"
-    return {"HOME": str(USER_HOME), "USER": name, "LOGNAME": name, **spec.env}
-
-
-def _host_config(spec: SandboxSpec, confinement: Confinement) -> dict[str, Any]:
-    limits = spec.limits
-    # Whose they are: with all capabilities gone, not even root can write another's folder.
-    uid, _, gid = confinement.user.partition(":")
-    own = f"uid={uid},gid={gid or uid}," if uid.isdigit() else ""
-    mode = "0755" if own else "1777"
-    tmpfs = {
-        "/tmp": f"rw,nosuid,nodev,exec,size={limits.tmp_bytes},mode=1777",
-        str(HOME): f"rw,nosuid,nodev,exec,{own}size={HOME_BYTES},mode={mode}",
-        str(USER_HOME): f"rw,nosuid,nodev,exec,{own}size={limits.tmp_bytes},mode={mode}",
-    }
-    if not spec.keep_workdir:
-        # Where there are files to guard, the folder is root's and sticky: everybody makes files, only root removes root's.
-        whose = "mode=1777" if _guards(spec) else f"{own}mode={mode}"
-        tmpfs[str(spec.workdir)] = f"rw,nosuid,nodev,exec,{whose},size={limits.workspace_bytes}"
-    # What lies in a tmpfs counts as memory: a full one would have every later process killed.
-    tmpfs_bytes = 2 * limits.tmp_bytes + HOME_BYTES + SHM_BYTES
-    tmpfs_bytes += 0 if spec.keep_workdir else limits.workspace_bytes
-    memory = limits.memory_bytes + tmpfs_bytes
-    return {
-        "auto_remove": True,
-        "init": True,
-        "network_mode": "bridge" if spec.network else "none",
-        "cap_drop": ["ALL"],
-        "security_opt": ["no-new-privileges:true"],
-        "read_only": confinement.read_only,
-        "tmpfs": tmpfs,
-        "binds": [f"{host}:{inside}:ro" for host, inside in spec.mounts],
-        "mem_limit": memory,
-        "memswap_limit": memory,
-        "nano_cpus": int(limits.cpus * 1e9),
-        "pids_limit": limits.pids,
-        "shm_size": SHM_BYTES,
-        "ulimits": [
-            {"Name": "nofile", "Soft": 4096, "Hard": 4096},
-            {"Name": "core", "Soft": 0, "Hard": 0},
-        ],
-        # Its output is ours alone; a log of it would fill the engine's disk.
-        "log_config": {"Type": "none", "Config": {}},
-        "oom_score_adj": 500,
-    }
-
-
 def _chosen(image: Image, notice: str = "") -> Chosen:
     return Chosen(image.reference, notice, image.id)
-
-
-def _found(container: Container) -> Found:
-    labels = container.labels
-    found = Found(
-        key=labels.get(SESSION, ""),
-        place=container.id[:12],
-        created=_number(labels.get(CREATED), container.created),
-        image=container.image,
-        owner=labels.get(OWNER, ""),
-        user=labels.get(USER, ""),
-        source=labels.get(SOURCE, ""),
-        max_age_s=_number(labels.get(MAX_AGE), math.inf),
-    )
-    if labels.get(POOL) != "1":
-        return found
-    assigned = _ASSIGNED.fullmatch(container.name)
-    if assigned is None:
-        return replace(found, pooled=True)
-    key, owner, source, created = assigned.groups()
-    return replace(
-        found, key=key, owner=owner, source="" if source == "0" else source, created=float(created)
-    )
-
-
-def _number(text: str | None, otherwise: float) -> float:
-    return float(text) if text and text.replace(".", "", 1).isdigit() else otherwise

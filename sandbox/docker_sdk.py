@@ -8,7 +8,7 @@ import importlib
 from collections.abc import Generator
 from typing import Any
 
-from sandbox.errors import BackendUnavailable, NotFound, SandboxError, SandboxLost
+from sandbox.errors import BackendUnavailable, NotFound, PdboxError, SandboxError, SandboxLost
 
 PERMISSION_HINT = (
     "Add yourself to its group (`sudo usermod -aG docker $USER`, then log in again) or use rootless Docker."
@@ -26,6 +26,8 @@ def errors(doing: str = "") -> Generator[None]:
     requests = importlib.import_module("requests.exceptions")
     try:
         yield
+    except PdboxError:
+        raise  # ours already, though some are OSErrors too
     except docker.errors.APIError as exc:
         raise refusal(doing, int(exc.status_code or 0), str(exc.explanation or exc)) from exc
     except (docker.errors.DockerException, requests.RequestException, OSError) as exc:

@@ -203,11 +203,6 @@ class Engine:
         if '"error"' in str(answer):
             raise BackendUnavailable(f"Importing {repository}:{tag} failed: {str(answer)[-300:]}")
 
-    def remove_image(self, reference: str) -> None:
-        """Remove an image's name, and the image with its last one."""
-        with errors(f"Removing {reference} failed"):
-            self._client.remove_image(reference)
-
     def create(self, name: str | None, config: Mapping[str, Any], host: Mapping[str, Any]) -> str:
         """Create a container; `config` and `host` as `create_container` and `create_host_config` take them."""
         with errors("The container was not created"):
@@ -220,11 +215,6 @@ class Engine:
         """Start a container that was created."""
         with errors("The container did not start"):
             self._client.start(container)
-
-    def wait(self, container: str) -> int:
-        """Wait for its end; gives the exit code."""
-        with errors():
-            return int(self._client.wait(container)["StatusCode"])
 
     def remove(self, container: str) -> None:
         """Kill and remove a container, when it is there; returns when it is gone."""
@@ -314,17 +304,17 @@ class Engine:
             SandboxLost: the container has gone.
         """
         docker = sdk()
-        try:
-            answer = self._client.exec_create(
-                container, list(argv), stdin=True, stdout=True, stderr=True, user=user
-            )
-        except docker.errors.APIError as exc:
-            if exc.status_code in (404, 409):
+        with errors("No way into the container"):
+            try:
+                answer = self._client.exec_create(
+                    container, list(argv), stdin=True, stdout=True, stderr=True, user=user
+                )
+            except docker.errors.APIError as exc:
+                if exc.status_code not in (404, 409):
+                    raise
                 raise SandboxLost(
                     "The sandbox's container has gone.", "start_session opens a new one."
                 ) from exc
-            with errors("No way into the container"):
-                raise
         return str(answer["Id"])
 
 

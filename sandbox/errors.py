@@ -29,7 +29,7 @@ class PdboxError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.message} {self.hint}".strip()
+        return (self.message + ("\n" if "\n" in self.message else " ") + self.hint).strip()
 
 
 class InvalidArgument(PdboxError, ValueError):

@@ -15,7 +15,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import ByteStream
 
-from sandbox.errors import BackendUnavailable, SandboxLost
+from sandbox.errors import BackendUnavailable, SandboxError, SandboxLost
 from sandbox.socket_stream import Immediate, SocketStream
 
 log = logging.getLogger("pdbox.guest")
@@ -77,21 +77,35 @@ async def open_stream(endpoint: Endpoint, path: str, body: bytes = b"") -> Guest
     """POST `path` and take the connection over: the container's standard streams, or an exec's.
 
     Raises:
-        SandboxLost: the engine refused, with its own words.
-        OSError: it doesn't answer.
+        SandboxLost: the engine refused, with its own words, or it doesn't answer.
     """
-    raw = await endpoint.dial()
     try:
-        await raw.send(_request(path, body))
-        status, rest = await _response(raw)
-        if status not in (101, 200):
-            raise SandboxLost(
-                f"The engine refused a stream ({status}): {rest.decode(errors='replace')[:300]}"
-            )
-    except BaseException:
-        await anyio.aclose_forcefully(raw)
+        raw = await endpoint.dial()
+        try:
+            await raw.send(_request(path, body))
+            status, rest = await _response(raw)
+        except BaseException:
+            await anyio.aclose_forcefully(raw)
+            raise
+    except SandboxError:
         raise
+    except (OSError, anyio.BrokenResourceError) as exc:
+        raise SandboxLost("The Docker engine doesn't answer any more.", "`pdbox doctor` checks it.") from exc
+    if status not in (101, 200):
+        await anyio.aclose_forcefully(raw)
+        raise SandboxLost(f"The engine refused a stream ({status}): {rest.decode(errors='replace')[:300]}")
     return GuestStream(raw, rest)
+
+
+async def attach(endpoint: Endpoint, api: str, container: str) -> GuestStream:
+    """The standard streams of a container that is to be started next.
+
+    Raises:
+        SandboxLost: as `open_stream`.
+    """
+    return await open_stream(
+        endpoint, f"/v{api}/containers/{container}/attach?stream=1&stdin=1&stdout=1&stderr=1"
+    )
 
 
 def _request(path: str, body: bytes) -> bytes:

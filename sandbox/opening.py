@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup
 
 from sandbox.base import Backend, Found, Lifetime, Progress, Sandbox, SandboxSpec
+from sandbox.beside import beside
 from sandbox.connection import GuestConnection
 from sandbox.errors import SandboxLost
-from sandbox.plan import plan_session, source_of
+from sandbox.packing import packing
+from sandbox.plan import find_source, plan_session, source_of
 from sandbox.policy import Policy
 from sandbox.preparation import prepare
 from sandbox.repository import bring_in, check_out
@@ -55,51 +58,72 @@ async def open_session(
         PathRefused, NotFound, InvalidArgument: the request can't be met.
         BackendUnavailable: no sandbox can be had.
     """
-    plan = await plan_session(backend, request, policy, progress)
-    session = await _started(backend, plan.spec, identity, source_of(request), progress, tasks, take)
-    try:
-        session.recall((await session.connect()).hello.workdir)
-        guarded = await bring_in(session, plan.source, policy, plan.guard, progress)
-        if request.ref:
-            await check_out(session, request.ref)
-        await prepare(session, request, plan.notice, guarded, progress)
-        if plan.spec.network and not request.network:
-            await session.sandbox.cut_network()
-    except BaseException:  # whatever ended it, cancellation too: no sandbox without a session
-        with anyio.CancelScope(shield=True):
-            await session.aclose()
-        raise
-    tasks.start_soon(session.shorten, name="shortcut")
-    return session
+    source = find_source(request, policy)
+    async with packing(source.folder, policy.limits.workspace_bytes, ahead=not source.guard) as packed:
+        plan = await plan_session(backend, request, source, policy, progress)
+        session, begin = await _begun(backend, plan.spec, request, identity, progress, tasks, take)
+        try:
+            # What is not its session's yet ends with this server, whatever has been brought into it.
+            async with beside(begin):
+                session.recall((await session.connect()).hello.workdir)
+                await session.shorten()
+                guarded = await bring_in(session, source, packed, progress)
+            if request.ref:
+                await check_out(session, request.ref)
+            await prepare(session, request, plan.notice, guarded, progress)
+            if plan.spec.network and not request.network:
+                await session.sandbox.cut_network()
+        except BaseException:  # whatever ended it, cancellation too: no sandbox without a session
+            with anyio.CancelScope(shield=True):
+                await session.aclose()
+            raise
+        return session
 
 
-async def _started(
+async def _begun(
     backend: Backend,
     spec: SandboxSpec,
+    request: SessionRequest,
     identity: Identity,
-    source: str,
     progress: Progress,
     tasks: TaskGroup,
     take: Take | None,
-) -> Session:
-    """An empty session, whose time has begun."""
-    ready = await take(replace(spec, user=identity.user, pooled=True)) if take is not None else None
-    key = session_key(identity.handle)
+) -> tuple[Session, Callable[[], Awaitable[None]]]:
+    """An empty session, and what is still to be done to make its sandbox its own."""
+    spec = replace(spec, user=identity.user)
+    source = source_of(request)
+    session = await _taken(take, spec, identity, tasks) if take is not None else None
+    if session is not None:
+        return session, partial(_assign, session, spec, identity.owner, source)
+    own = replace(spec, key=session_key(identity.handle), owner=identity.owner, source=source)
+    return await _started(backend, own, identity, progress, tasks), _nothing
+
+
+async def _taken(take: Take, spec: SandboxSpec, identity: Identity, tasks: TaskGroup) -> Session | None:
+    """A session in a ready sandbox that is nobody's yet, if there is one."""
+    ready = await take(replace(spec, pooled=True))
     if ready is None:
-        progress("starting the sandbox")
-        own = replace(spec, key=key, owner=identity.owner, user=identity.user, source=source)
-        session = Session(await backend.start(own, progress), identity.handle, tasks)
-    else:
-        session = Session(ready.sandbox, identity.handle, tasks, connection=ready.connection)
-    try:
-        if ready is not None:
-            # First whose it is, then its time: a sandbox that is nobody's must not outlive its server.
-            await ready.sandbox.assign(key, identity.owner, source)
-        await session.live(spec.lifetime, start=ready is not None)
-    except BaseException:
-        with anyio.CancelScope(shield=True):
-            await session.aclose()
-        raise
+        return None
+    return Session(ready.sandbox, identity.handle, tasks, connection=ready.connection)
+
+
+async def _assign(session: Session, spec: SandboxSpec, owner: str, source: str) -> None:
+    """First whose it is, then its time: a sandbox that is nobody's must not outlive its server."""
+    await session.sandbox.assign(session.key, owner, source)
+    await session.live(spec.lifetime, start=True)
+
+
+async def _nothing() -> None:
+    """It is its session's from the beginning."""
+
+
+async def _started(
+    backend: Backend, spec: SandboxSpec, identity: Identity, progress: Progress, tasks: TaskGroup
+) -> Session:
+    """An empty session in a sandbox of its own, whose time has begun."""
+    progress("starting the sandbox")
+    session = Session(await backend.start(spec, progress), identity.handle, tasks)
+    await session.live(spec.lifetime)  # asks nothing of the sandbox, whose time runs since it was started
     return session
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from sandbox import archive
@@ -24,36 +24,35 @@ class Source:
     """Where the repository comes from, if there is one."""
 
     folder: Path | None = None
+    archive: Path | None = None
+    """A tar or zip file."""
     url: str | None = None
     inside: str | None = None
     """A folder of the image."""
+    guard: Pairs = field(default_factory=list[tuple[str, bool]])
+    """What of `folder` programs must not change; empty where that can be known only once the repository is inside."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a request comes to: a sandbox like `spec`, but for whose it is, and what is brought into it."""
+    """What a request comes to: a sandbox like `spec`, but for whose it is."""
 
-    request: SessionRequest
-    source: Source
     spec: SandboxSpec
-    guard: Pairs
     notice: str
 
 
-async def plan_session(backend: Backend, request: SessionRequest, policy: Policy, progress: Progress) -> Plan:
-    """What `request` comes to. Its image is built or pulled if it is missing.
+async def plan_session(
+    backend: Backend, request: SessionRequest, source: Source, policy: Policy, progress: Progress
+) -> Plan:
+    """What `request` comes to, whose repository is in `source`. Its image is built or pulled if it is missing.
 
     Raises:
-        PathRefused, NotFound, InvalidArgument: the request can't be met.
+        InvalidArgument: the request can't be met.
         BackendUnavailable: there is no image, and none can be had.
     """
-    source = _source(request, policy)
-    pyproject = (
-        _host_text(source.folder / "pyproject.toml") if source.folder and source.folder.is_dir() else ""
-    )
+    pyproject = _host_text(source.folder / "pyproject.toml") if source.folder else ""
     python = request.python or OwnSettings.of(pyproject).python
     chosen = await backend.choose(Wanted(request.image, python, requires_python(pyproject)), progress)
-    guard = _to_guard(source, request)
     spec = SandboxSpec(
         key="",
         owner="",
@@ -61,13 +60,13 @@ async def plan_session(backend: Backend, request: SessionRequest, policy: Policy
         image_id=chosen.image_id,
         workdir=PurePosixPath(source.inside or "/workspace"),
         keep_workdir=source.inside is not None,
-        guarded=bool(guard),
+        guarded=bool(source.guard),
         network=request.network or policy.setup_network,
         mounts=policy.mounts,
         limits=policy.limits,
         lifetime=policy.lifetime,
     )
-    return Plan(request, source, spec, guard, chosen.notice)
+    return Plan(spec, chosen.notice)
 
 
 def source_of(request: SessionRequest) -> str:
@@ -77,7 +76,12 @@ def source_of(request: SessionRequest) -> str:
     return hashlib.sha256(json.dumps([request.repo, request.ref, request.image]).encode()).hexdigest()[:32]
 
 
-def _source(request: SessionRequest, policy: Policy) -> Source:
+def find_source(request: SessionRequest, policy: Policy) -> Source:
+    """Where the repository of `request` is; nothing of it is looked at yet but its rules.
+
+    Raises:
+        PathRefused, NotFound, InvalidArgument: there is none, or it may not be had.
+    """
     if request.network and not policy.allow_network:
         raise InvalidArgument(
             "This server gives sandboxes no network.", "Its operator can allow it with `--network`."
@@ -97,14 +101,14 @@ def _source(request: SessionRequest, policy: Policy) -> Source:
                 "Start it with `--setup-network`, or give the path of a clone.",
             )
         return Source(url=repo)
-    return Source(folder=archive.resolve_repository(repo, policy.roots))
+    place = archive.resolve_repository(repo, policy.roots)
+    if not place.is_dir():
+        return Source(archive=place)
+    return Source(folder=place, guard=[] if request.ref else _to_guard(place))
 
 
-def _to_guard(source: Source, request: SessionRequest) -> Pairs:
-    """What of a folder programs must not change; empty where that can be known only once the repository is inside."""
-    if source.folder is None or not source.folder.is_dir() or request.ref:
-        return []
-    lines = tuple(_host_text(source.folder / ".debugreadonly").splitlines())
+def _to_guard(folder: Path) -> Pairs:
+    lines = tuple(_host_text(folder / ".debugreadonly").splitlines())
     return Rules(read_only=lines).for_tools()["read_only"] if any(map(str.strip, lines)) else []
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from pydantic import BaseModel, NonNegativeInt
+
 from sandbox.base import Progress
+from sandbox.debugger import checked
 from sandbox.entrypoint import default_entrypoint
-from sandbox.errors import InvalidArgument, NotFound
+from sandbox.errors import InvalidArgument
 from sandbox.own_settings import OwnSettings
 from sandbox.request import SessionRequest
 from sandbox.rules import Rules
@@ -19,7 +22,14 @@ _RESTORED = (
     "what programs change in them is put back before each `eval`."
 )
 _EMPTY = "No `repo` was given: the workspace is empty."
-_READ_AT_START = (".debugignore", ".debugreadonly", ".gitignore", "pyproject.toml", "tox.ini", "setup.cfg")
+_READ_AT_START: tuple[str, ...] = (
+    ".debugignore",
+    ".debugreadonly",
+    ".gitignore",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+)
 
 
 async def prepare(
@@ -30,7 +40,7 @@ async def prepare(
     Raises:
         InvalidArgument: a set-up command failed, or a file of rules is of no use.
     """
-    texts = {name: await _small_file(session, name) for name in _READ_AT_START}
+    texts = await _texts(session)
     own = OwnSettings.of(texts["pyproject.toml"])
     rules = _rules(texts)
     notices = [notice] if notice else []
@@ -49,14 +59,13 @@ async def prepare(
     session.memory = memory
     await _set_up(session, own.setup if request.setup is None else request.setup, progress)
     if entrypoint is None:
-        names = await session.workspace.names()
-        entrypoint = default_entrypoint(names, texts["pyproject.toml"], texts["tox.ini"], texts["setup.cfg"])
+        entrypoint = await _default_entrypoint(session, texts)
         memory = replace(
             memory, entrypoint=entrypoint, debug_entrypoint=memory.debug_entrypoint or entrypoint
         )
     await session.request("files.snapshot", {"rules": rules.for_diff()}, timeout_s=300)
     await session.request("files.protect", {"rules": rules.for_tools()}, timeout_s=60)
-    debug = {"entrypoint": memory.debug_entrypoint, "env": memory.env, "just_my_code": True}
+    debug = {"entrypoint": memory.debug_entrypoint, "env": memory.env}
     await session.request("debug.configure", debug)
     await session.remember(memory)
 
@@ -94,12 +103,27 @@ def _ending(result: ExecResult) -> str:
     return f"was ended by {result.signal}" if result.signal else f"failed with exit code {result.exit_code}"
 
 
-async def _small_file(session: Session, name: str) -> str:
-    try:
-        _, data = await session.request("files.read", {"path": name, "max_bytes": 1 << 20})
-    except (NotFound, InvalidArgument):
-        return ""
-    return data.decode("utf-8", "replace")
+class _Texts(BaseModel):
+    sizes: list[NonNegativeInt | None]
+
+
+async def _texts(session: Session) -> dict[str, str]:
+    """What is in the files that are read at the start; nothing where there is none."""
+    header, data = await session.request("files.texts", {"paths": _READ_AT_START, "max_bytes": 1 << 20})
+    texts, begin = dict.fromkeys(_READ_AT_START, ""), 0
+    for name, size in zip(_READ_AT_START, checked(_Texts, header).sizes, strict=False):
+        end = begin + (size or 0)
+        texts[name] = data[begin:end].decode("utf-8", "replace")
+        begin = end
+    return texts
+
+
+async def _default_entrypoint(session: Session, texts: Mapping[str, str]) -> str | None:
+    """What the settings say needs no look at all the names."""
+    settings = texts["pyproject.toml"], texts["tox.ini"], texts["setup.cfg"]
+    if entrypoint := default_entrypoint((), *settings):
+        return entrypoint
+    return default_entrypoint(await session.workspace.names(), *settings)
 
 
 def _env(session: Session, env: dict[str, str]) -> dict[str, str]:

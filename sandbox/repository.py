@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import posixpath
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterable, Iterator
 from pathlib import Path, PurePosixPath
 
+import anyio
 import anyio.to_thread
 
 from sandbox import archive
 from sandbox.base import Progress
+from sandbox.beside import beside
 from sandbox.errors import InvalidArgument
+from sandbox.packing import Packing, pack
 from sandbox.plan import Source
-from sandbox.policy import Policy
 from sandbox.rules import Pairs, takes
 from sandbox.session import Session
 
@@ -22,10 +24,10 @@ _GIT = "git -c safe.directory='*' -c advice.detachedHead=false"
 _TRUST = "if command -v git; then git config --global --add safe.directory '*'; fi"
 
 
-async def bring_in(
-    session: Session, source: Source, policy: Policy, guard: Pairs, progress: Progress
-) -> bool:
-    """Copy, unpack or clone the repository; gives whether what `guard` names is kept from programs.
+async def bring_in(session: Session, source: Source, packing: Packing | None, progress: Progress) -> bool:
+    """Copy, unpack or clone the repository; gives whether what `source.guard` names is kept from programs.
+
+    `packing`: of the folder, while it runs.
 
     Raises:
         InvalidArgument: it can't be cloned.
@@ -33,29 +35,29 @@ async def bring_in(
     if source.url:
         progress(f"cloning {source.url}")
         await _git(session, f"clone -q -- {shlex.quote(source.url)} .", f"clone {source.url}")
-    elif source.folder and source.folder.is_file():
-        progress(f"unpacking {source.folder.name}")
-        await _extract(session, _file_pieces(source.folder), unwrap=True)
-    elif source.folder:
-        return await _copy_in(session, source.folder, policy.limits.workspace_bytes, guard, progress)
+    elif source.folder and packing:
+        return await _copy_in(session, source.folder, packing, source.guard, progress)
+    elif source.archive:
+        progress(f"unpacking {source.archive.name}")
+        await _extract(session, _file_pieces(source.archive), unwrap=True)
     return False
 
 
 async def _copy_in(
-    session: Session, folder: Path, limit_bytes: int, guard: Pairs, progress: Progress
+    session: Session, folder: Path, packing: Packing, guard: Pairs, progress: Progress
 ) -> bool:
-    chosen = await anyio.to_thread.run_sync(archive.select, folder, limit_bytes)
+    chosen = await packing.chosen()
     progress(f"copying {len(chosen.paths)} files, {chosen.size / (1 << 20):.1f} MiB")
-    rest: Sequence[str] = chosen.paths
     guarded = False
     if guard:
         first, others = await anyio.to_thread.run_sync(archive.split, folder, chosen.paths, guard)
         guarded = await session.sandbox.lay(archive.pieces(folder, first, locked=True))
         if guarded:
-            rest = others
             # The workspace is root's, and git works in no folder of another user's unless it is told to.
             await session.run(_TRUST, timeout_s=30)
-    await _extract(session, archive.pieces(folder, rest))
+        await _extract(session, archive.pieces(folder, others if guarded else chosen.paths))
+    else:
+        await _send(session, packing.pieces)
     if chosen.ignored and ".git" in chosen.paths:
         late = await _copy_tracked(session, folder)
         guarded = guarded and not any(_is_out(name, guard) for name in late)
@@ -84,17 +86,32 @@ async def _copy_tracked(session: Session, folder: Path) -> list[str]:
 
 
 async def _extract(session: Session, pieces: Iterator[bytes], *, unwrap: bool = False) -> None:
+    packed, ready = anyio.create_memory_object_stream[bytes](1)
+
+    async def work() -> None:
+        with packed:
+            await pack(pieces, packed)
+
+    with ready:
+        async with beside(work):
+            await _send(session, ready, unwrap=unwrap)
+
+
+async def _send(session: Session, pieces: AsyncIterable[bytes], *, unwrap: bool = False) -> None:
     """`unwrap`: if all lies in one top folder, as in release archives, that folder is the repository."""
     await session.request("files.extract", {"data": "begin", "unwrap": unwrap})
-    while (piece := await anyio.to_thread.run_sync(next, pieces, None)) is not None:
+    async for piece in pieces:
         await session.request("files.extract", {"data": "more"}, piece, timeout_s=120)
     await session.request("files.extract", {"data": "end"}, timeout_s=300)
 
 
 def _file_pieces(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as stream:
-        while data := stream.read(archive.PIECE):
-            yield data
+    try:
+        with file.open("rb") as stream:
+            while data := stream.read(archive.PIECE):
+                yield data
+    except OSError as exc:
+        raise InvalidArgument(f"Can't read {file.name}: {exc.strerror}.") from exc
 
 
 async def check_out(session: Session, ref: str) -> None:

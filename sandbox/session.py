@@ -23,7 +23,14 @@ from sandbox.base import Lifetime, Sandbox
 from sandbox.connection import GuestConnection, OnProgress
 from sandbox.debugger import Debugger, Long, Number, Seconds, Short, checked
 from sandbox.entrypoint import with_tests
-from sandbox.errors import InvalidArgument, PdboxError, ProtocolViolation, SandboxLost, SessionExpired
+from sandbox.errors import (
+    InvalidArgument,
+    PdboxError,
+    ProtocolViolation,
+    SandboxError,
+    SandboxLost,
+    SessionExpired,
+)
 from sandbox.output import Output
 from sandbox.rules import Rules
 from sandbox.workspace import Workspace
@@ -68,6 +75,8 @@ class ExecResult(_Data):
     """The character of `output` before which they are missing."""
     kept: Number | None = None
     """The number by which `Output` has it; None for a short one."""
+    killed: Number = 0
+    """Processes that it had left running, or that ran at its deadline."""
     duration_s: Seconds = 0.0
 
 
@@ -254,18 +263,15 @@ class Session:
 
     async def shorten(self) -> None:
         """Go on over a shorter way to the guest, if the sandbox has one; what is under way is not disturbed."""
-        before, stream = self._connection, await self.sandbox.shortcut()
-        if stream is None:
+        before = self._connection
+        if before is None or before.replaced is not None:
             return
-        try:
-            shorter = await GuestConnection.open(stream, self._tasks, 10.0)
-        except PdboxError as exc:
-            log.debug("the shortcut is of no use: %s", exc)
-            return
-        if before is None or self._connection is not before:
+        shorter = await shortened(self.sandbox, before, self._tasks)
+        if self._connection is before:
+            self._connection = shorter
+        elif shorter is not before:
+            shorter.replaced = None
             await shorter.aclose()
-        else:
-            shorter.replaced, self._connection = before, shorter
 
     def _refuse(self, lost: PdboxError | None) -> None:
         """Raises where there is no use in trying again."""
@@ -279,13 +285,13 @@ class Session:
                 "The sandbox ends each connection to it.", "start_session opens a new one."
             ) from lost
 
-    async def lost(self) -> SandboxLost:
-        """Wait until the sandbox is gone, and say why. A connection that merely broke is opened again."""
+    async def lost(self) -> SandboxError:
+        """Wait until the sandbox is gone or of no use, and say why. A connection that merely broke is opened again."""
         try:
             while True:
                 connection = await self.connect()
                 await connection.ended.wait()
-        except SandboxLost as exc:
+        except SandboxError as exc:
             return exc
 
     async def live(self, lifetime: Lifetime, *, created: float | None = None, start: bool = False) -> None:
@@ -436,6 +442,20 @@ class Session:
                 "broken": [name for name, good in was_good.items() if good and now[name] not in _GOOD],
             }
         )
+
+
+async def shortened(sandbox: Sandbox, before: GuestConnection, tasks: TaskGroup) -> GuestConnection:
+    """A connection over a shorter way in the place of `before`, if there is one; else `before`."""
+    stream = await sandbox.shortcut()
+    if stream is None:
+        return before
+    try:
+        shorter = await GuestConnection.open(stream, tasks, 10.0)
+    except PdboxError as exc:
+        log.debug("the shortcut is of no use: %s", exc)
+        return before
+    shorter.replaced = before
+    return shorter
 
 
 class _Left(_Data):

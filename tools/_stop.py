@@ -21,8 +21,17 @@ _PLACE = re.compile(r"^(?:\(Pdb\) )?> .*\(\d+\)", re.MULTILINE)
 _NEXT = {
     "not_started": "Not started: set breakpoints with `b file:line`, then `c` starts it.",
     "running": "It goes on: `wait` for the next stop, or `wait` with interrupt=true to stop it where it is.",
-    "waiting_for_input": 'It reads its standard input: `wait` with stdin, e.g. "yes\\n".',
+    "waiting_for_input": 'It reads its standard input: `wait` with stdin, e.g. "yes\\n"; "\\u0004" is its end.',
     "exited": "Breakpoints are kept: `c` or `run` starts it again.",
+}
+
+# Whoever comes to one of these prompts by mistake would have every command taken for something else.
+_LEAVING = {
+    ">>>": " (a Python console: `exit()` leaves it)",
+    "...": " (the rest of a statement, indented: an empty command ends it)",
+    "(com)": " (commands of a breakpoint: `end` ends them)",
+    "((Pdb))": " (the debugger of `debug`: `q` leaves it)",
+    "Clear all breaks?": " (`y` or `n`)",
 }
 
 _REASONS = {
@@ -32,6 +41,9 @@ _REASONS = {
     "set_trace": "breakpoint() in the code",
     "interrupt": "interrupted",
 }
+
+_THREAD_FAILED = "post mortem: this thread is over, its frames can be inspected; `c` goes on with the others"
+_FAILED = "post mortem: this test has failed, its frames can be inspected; `c` goes on with the tests"
 
 
 class StopAnswer(Answer):
@@ -147,6 +159,10 @@ def _why(stop: StopAnswer) -> str:
         return f" (breakpoint {stop.breakpoint})"
     if not stop.reason:
         return ""
+    if stop.reason == "post_mortem" and stop.test:
+        return f" ({_FAILED})"
+    if stop.reason == "post_mortem" and stop.thread is not None and not stop.thread.main:
+        return f" ({_THREAD_FAILED})"
     return f" ({_REASONS.get(stop.reason, stop.reason.replace('_', ' '))})"
 
 
@@ -177,7 +193,8 @@ def _changed(changes: list[Change]) -> str:
 def _change(change: Change) -> str:
     if change.kind == "gone":
         return f"  {change.name} is gone"
-    told = f" (was {change.old})" if change.old is not None else f" ({change.kind})"
+    seen = change.old not in (None, change.value)  # else what has changed lies deeper than is shown
+    told = f" (was {change.old})" if seen else f" ({change.kind})"
     return f"  {change.name} = {change.value}{told}"
 
 
@@ -191,5 +208,6 @@ def _table(breakpoints: list[Breakpoint] | None) -> str:
 
 def _next(stop: StopAnswer) -> str:
     if stop.state == "stopped":
-        return "" if stop.prompt == "(Pdb) " else f"pdb asks: {stop.prompt.strip()}"
+        prompt = stop.prompt.strip()
+        return "" if prompt == "(Pdb)" else f"pdb asks: {prompt}{_LEAVING.get(prompt, '')}"
     return _NEXT[stop.state]

@@ -12,6 +12,11 @@ from tools._budget import Answer, Grows, Omitted
 from tools._text import fenced, with_gap
 from tools._tool import Tool
 
+_BACKGROUND = (
+    "\nnote: What it had left running in the background was ended with it. To talk to a server that is debugged, have one"
+    " entry point start both: `python server.py & sleep 2; curl …`."
+)
+
 
 class BashAnswer(Answer):
     """How a command ended and what it printed, stdout and stderr together."""
@@ -19,6 +24,7 @@ class BashAnswer(Answer):
     exit_code: int | None
     output: Annotated[str, Grows("both", "Filter it, or write it to a file and `view` that.")]
     timed_out: bool = False
+    killed: int = 0
     signal: str | None = None
 
 
@@ -39,6 +45,7 @@ async def bash(
         exit_code=done.exit_code,
         output=with_gap(done.output, done.gap, done.omitted),
         timed_out=done.timed_out,
+        killed=done.killed,
         signal=done.signal,
     ).without(Omitted(field="output", count=done.omitted, unit="bytes", hint="They were not kept."))
     return answer.reachable(output=documents.kept_hint(session, done.kept))
@@ -50,7 +57,8 @@ def render(answer: BashAnswer) -> str:
         end = "ended at timeout_s, with all that it started"
     else:
         end = f"ended by {answer.signal}" if answer.signal else f"exit code {answer.exit_code}"
-    return fenced(f"{end}, output:", answer.output) if answer.output else f"{end}, no output"
+    text = fenced(f"{end}, output:", answer.output) if answer.output else f"{end}, no output"
+    return text + _BACKGROUND if answer.killed and not answer.timed_out else text
 
 
 TOOL = Tool(

@@ -39,9 +39,10 @@ async def pdb(
 
     The first command starts the program (the session's debug entry point, or `entrypoint`). All of pdb works: b, tbreak,
     condition, c, n, s, r, unt, up, down, w, l, p, pp, !statement, run, q; also `p await f()` and `w tasks` (asyncio tasks).
-    A failing test or uncaught exception stops post mortem where it was raised. Answers with the place, pdb's reply, program
-    output, nearby source and changed locals. State `running` means no stop within timeout_s: go on with `wait`, or end it
-    with `q`. Breakpoints stop in child Pythons too: `processes` lists them, `process 2` turns to one.
+    A failing test or uncaught exception stops post mortem where it was raised; in tests, steps stay in the repository
+    (`s all` leaves it). Answers with place, reply, output, source nearby, changed locals. State `running` means no
+    stop within timeout_s: go on with `wait`, or end it with `q`. Breakpoints stop in child Pythons too: `processes` lists
+    them, `process 2` turns to one.
     """
     stop = await session.debugger.command(
         command, entrypoint=entrypoint, timeout_s=timeout_s, expect_stop=expect_stop

@@ -20,6 +20,7 @@ class Mark(BaseModel):
     id: int
     line: int
     condition: str | None = None
+    enabled: bool = True
 
 
 class ViewAnswer(Answer):
@@ -64,9 +65,9 @@ async def view(
         total_lines=len(file.lines),
         lines=file.lines[first - 1 : last],
         breakpoints=[
-            Mark(id=point.id, line=point.line, condition=point.condition)
+            Mark(id=point.id, line=point.line, condition=point.condition, enabled=point.enabled)
             for point in marks.breakpoints
-            if first <= point.line <= last
+            if first <= point.line <= last and point.state != "lost"
         ],
         current=here.line if here is not None and here.path == file.path else None,
         read_only=file.read_only,
@@ -100,12 +101,14 @@ def render(answer: ViewAnswer) -> str:
     head = f"{answer.path}{mark}, lines {answer.start}-{answer.end} of {answer.total_lines}"
     marked = {mark.line for mark in answer.breakpoints}
     body = numbered(answer.lines, answer.start, current=answer.current, marked=marked)
-    notes = [
-        f"B {mark.line}: breakpoint {mark.id}{f', if {mark.condition}' if mark.condition else ''}"
-        for mark in answer.breakpoints
-    ]
+    notes = [_note(mark) for mark in sorted(answer.breakpoints, key=lambda mark: mark.line)]
     rest = [f"Go on with start={answer.end + 1}."] if answer.omitted else []
     return "\n".join([head, body, *notes, *rest])
+
+
+def _note(mark: Mark) -> str:
+    condition = f", if {mark.condition}" if mark.condition else ""
+    return f"B {mark.line}: breakpoint {mark.id}{condition}{'' if mark.enabled else ', disabled'}"
 
 
 TOOL = Tool(

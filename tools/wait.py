@@ -18,7 +18,8 @@ async def wait(
         bool, Field(description="Stop the program where it is now, e.g. true for an endless loop.")
     ] = False,
     stdin: Annotated[
-        str | None, Field(description='Text for its standard input, newline included, e.g. "yes\\n".')
+        str | None,
+        Field(description='Text for its standard input, newline included, e.g. "yes\\n"; "\\u0004" ends it.'),
     ] = None,
 ) -> StopAnswer:
     """Wait for a program that `pdb` left `running` or `waiting_for_input`; interrupt it, or answer what it reads.

@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Mapping, Sequence
+
+import anyio
 
 from mcp_server.settings import Settings
 from sandbox import images
+from sandbox.docker import DockerBackend
 from sandbox.engine import Engine
 
 
@@ -41,22 +45,36 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             for tag in engine.tags(images.REPOSITORY):
                 print(images.reference(tag))
         else:
-            _build(engine, args)
+            anyio.run(_compile, args.environ, _build(engine, args))
     finally:
         engine.close()
     return 0
 
 
-def _build(engine: Engine, args: argparse.Namespace) -> None:
+def _build(engine: Engine, args: argparse.Namespace) -> list[str]:
+    """Give the names of the images that are there now."""
+    names: list[str] = []
     pythons: list[str] = args.pythons or [settled(args.suite)]
     present = engine.tags(images.REPOSITORY)
     for python in pythons:
         if args.missing and python in present:
-            print(f"{images.reference(python)} is there")
+            names.append(images.reference(python))
+            print(f"{names[-1]} is there")
             continue
         began = time.monotonic()
         name = images.make(engine, python, _say, base=args.base, suite=args.suite)
+        names.append(name)
         print(f"{name} is ready ({time.monotonic() - began:.0f} s)")
+    return names
+
+
+async def _compile(environ: Mapping[str, str], names: Sequence[str]) -> None:
+    """So that the first session needn't."""
+    backend = DockerBackend(environ)
+    async with backend.session():
+        for name in names:
+            if not await backend.compile(name):
+                _say(f"{name}: each session will compile pdbox's part of it anew")
 
 
 def settled(suite: str | None) -> str:

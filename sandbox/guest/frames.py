@@ -17,7 +17,8 @@ MAX_PAYLOAD = 8 << 20
 _LENGTHS = struct.Struct(">II")
 _CHUNK = 1 << 16
 # ensure_ascii: a lone surrogate of the program must not break the frame.
-_ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+_ENCODE = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
+_DECODE = json.JSONDecoder().decode  # not `json.loads`, which the program may replace
 
 
 class BrokenFrame(ValueError):
@@ -33,7 +34,7 @@ def pack(header: dict, payload: bytes = b"") -> bytes:
 
     Raises ValueError when it is larger than a frame may be, TypeError when `header` is not JSON data.
     """
-    text = _ENCODER.encode(header).encode("ascii")
+    text = _ENCODE(header).encode("ascii")
     if len(text) > MAX_HEADER or len(payload) > MAX_PAYLOAD:
         raise ValueError("frame of %d + %d bytes is too large" % (len(text), len(payload)))
     return _LENGTHS.pack(len(text), len(payload)) + text + payload
@@ -41,7 +42,7 @@ def pack(header: dict, payload: bytes = b"") -> bytes:
 
 def _parse(text):
     try:
-        header = json.loads(text.decode("utf-8"))
+        header = _DECODE(text.decode("utf-8"))
     except (ValueError, RecursionError):
         raise BrokenFrame("the header is not JSON") from None
     if not isinstance(header, dict):

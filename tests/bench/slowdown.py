@@ -50,7 +50,7 @@ print(f"CPU {least:.9f}")
 """
 """Works for 0.4 s however fast it is, and tells what its best go took: a go is short enough to be left in peace once."""
 SECONDS = 8.0
-"""For the runs of one program that are compared."""
+"""For the pairs of runs of one program."""
 OTHER = "def bump(n):\n    return n + 1\n"
 
 
@@ -74,8 +74,7 @@ async def _of_one(folder: Path, python: str) -> list[Row]:
     elsewhere = Place.of(folder, "work.py", 'return "elsewhere"')
     in_loop = Place.of(folder, "work.py", "total += i", "total < 0")
     async with pdbox("--repo", str(folder), "--backend", "docker", *mount) as session:
-        opened = await session.call("start_session", python=python, setup=setup)
-        ways = Ways(session, opened["session_id"], debugpy=wheel is not None)
+        ways = await Ways.opened(session, wheel is not None, python=python, setup=setup)
         rows = [
             await ways.row(
                 f"Python {python}, {kind}, breakpoint elsewhere",

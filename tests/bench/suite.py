@@ -17,47 +17,21 @@ import os
 import time
 
 begin = time.process_time()
-test_of = {}
-least = {}
 
 
 def pytest_generate_tests(metafunc):
-    # Every test that often: a single go is too short to be left in peace once.
     often = int(os.environ["OFTEN"])
     if often > 1:
         metafunc.fixturenames.append("often")
         metafunc.parametrize("often", range(often))
 
 
-def pytest_collection_finish(session):
-    global collected, last
-    for item in session.items:
-        indices = dict(getattr(item, "callspec", None) and item.callspec.indices or {})
-        indices.pop("often", None)
-        test_of[item.nodeid] = (item.nodeid.partition("[")[0], tuple(sorted(indices.items())))
-    last = time.process_time()
-    collected = last - begin
-
-
-def pytest_runtest_logfinish(nodeid):
-    global last
-    now, test = time.process_time(), test_of[nodeid]
-    least[test] = min(least.get(test, now), now - last)
-    last = now
-
-
 def pytest_terminal_summary(terminalreporter):
-    tests = list(least.values())
-    each = max(1, len(tests) // 100)
-    parts = [collected, *(sum(tests[at : at + each]) for at in range(0, len(tests), each))]
-    terminalreporter.write_line("CPU " + " ".join(f"{part:.5f}" for part in parts))
+    terminalreporter.write_line(f"CPU {time.process_time() - begin:.5f}")
 """
-"""A plugin that tells what the collection took, and the best goes of each hundredth of the tests.
-
-What the debugger does once, when it sees a function for the first time, is in the collection, and not in the best goes.
-"""
-SECONDS = 40.0
-"""For the runs that are compared, on each Python."""
+"""A plugin that tells what collecting and running the tests took; each test is run as often as `OFTEN` says."""
+SECONDS = 60.0
+"""For the pairs of runs on each Python."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +97,6 @@ async def _of_one(suite: Suite, case: Case, repo: Path, python: str) -> Row:
     env = {**case.data["env"], "OFTEN": str(suite.often)}
     program = f"-m pytest -p clock -q -W ignore -o filterwarnings= {suite.tests}"
     async with pdbox("--repo", str(repo), "--backend", "docker", *mount) as session:
-        opened = await session.call("start_session", python=python, env=env, setup=setup)
-        ways = Ways(session, opened["session_id"], debugpy)
+        ways = await Ways.opened(session, debugpy, python=python, env=env, setup=setup)
         what = f"Python {python}, tests of {suite.case}, breakpoint elsewhere"
         return await ways.row(what, program, Place.of(repo, *suite.elsewhere), limit(python), SECONDS)

@@ -1,20 +1,24 @@
-"""The same program without a debugger, under ours, under stock pdb and under debugpy, in one sandbox, by its own CPU time.
+"""The same program without a debugger, under ours, under stock pdb and under debugpy, in sandboxes of one kind, by its own CPU time.
 
-It tells the CPU time of its parts. The least of each part over the runs, added up, is what is compared: neighbours on
-the machine can only add to it, by ten percent and more in any whole run. The runs are made in turns for as long as there is
-time, and how far two halves of those without a debugger are apart is told: a ratio is no better than that.
+A run without a debugger and one under ours are made at the same time, each in a sandbox and on a core of its own: what slows
+the machine down for a while slows down both. The median of these pairs' ratios is what is compared with the limit, and how far
+apart the middle half of them is, is told.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
+
+import anyio
 
 from tests.bench.measure import Row, timing
 from tests.e2e.cases import PROJECT, wheels
@@ -25,12 +29,9 @@ DRIVER = Path(__file__).with_name("dap.py")
 INSTALL = "python -m pip install -q --no-index --find-links"
 WHEELS = PROJECT / ".pytest_cache" / "d" / "wheels"
 """Where the tests keep theirs."""
-LEAST_ROUNDS = 4
-LEAST_ROUNDS_WITHOUT_LIMIT = 2
-MOST_ROUNDS = 40
-"""Runs without a debugger and under ours."""
-SLOW_ROUNDS = 1
-"""Runs of the others, which are slow and only compared with."""
+LEAST_PAIRS = 5
+LEAST_PAIRS_WITHOUT_LIMIT = 2
+MOST_PAIRS = 40
 PATIENCE_S = 600
 
 
@@ -64,89 +65,107 @@ def fetched(requirements: Sequence[str], python: str) -> Path | None:
 
 
 class Ways:
-    """Runs programs in one session. Each prints `CPU` and the seconds of its parts, begin to end, and exits well."""
+    """Runs programs in two sessions. Each program prints `CPU` and its seconds, and exits well."""
 
-    def __init__(self, session: Session, handle: str, debugpy: bool) -> None:
+    def __init__(self, session: Session, handles: tuple[str, str], debugpy: bool) -> None:
         self._session = session
-        self._handle = handle
+        self._handles = handles
         self._others = ["stock pdb", *(["debugpy"] if debugpy else [])]
+
+    @classmethod
+    async def opened(cls, session: Session, debugpy: bool, **arguments: Any) -> Self:
+        """In two new sessions, started with `arguments`."""
+        first, second = [await session.call("start_session", **arguments) for _ in range(2)]
+        return cls(session, (first["session_id"], second["session_id"]), debugpy)
 
     async def row(self, what: str, program: str, place: Place, limit: float | None, seconds: float) -> Row:
         """One line of the table; `program` are the arguments of `python`, as a shell takes them.
 
-        Runs that are compared with the limit are made for `seconds` (half of it where there is none), the others once.
+        Pairs are run for `seconds` (for half of it where there is no limit), the others once.
         """
-        times: dict[str, list[list[float]]] = {name: [] for name in ("bare", "ours", *self._others)}
+        pairs: list[tuple[float, float]] = []
         end = time.monotonic() + (seconds if limit else seconds / 2)
-        least = LEAST_ROUNDS if limit else LEAST_ROUNDS_WITHOUT_LIMIT
-        for number in range(MOST_ROUNDS):
-            if number >= least and time.monotonic() > end:
-                break
-            # Whoever comes second has a warmer machine.
-            pair = ("bare", "ours") if number % 2 else ("ours", "bare")
-            for name in (*pair, *(self._others if number < SLOW_ROUNDS else [])):
-                times[name].append(await self._cpu_ms(name, program, place))
-                sys.stderr.write(".")
-                sys.stderr.flush()
-        return _row(what, times, limit)
+        least = LEAST_PAIRS if limit else LEAST_PAIRS_WITHOUT_LIMIT
+        while len(pairs) < least or (time.monotonic() < end and len(pairs) < MOST_PAIRS):
+            pairs.append(await self._pair(program, place, len(pairs) % 2))
+            _tick()
+        others: dict[str, float] = {}
+        for name in self._others:
+            others[name] = await self._other(name, program, place)
+            _tick()
+        return _row(what, pairs, others, limit)
 
-    async def _cpu_ms(self, name: str, program: str, place: Place) -> list[float]:
-        if name == "ours":
-            output = await self._ours(program, place)
+    async def _pair(self, program: str, place: Place, turn: int) -> tuple[float, float]:
+        taken: dict[str, float] = {}
+
+        async def bare() -> None:
+            taken["bare"] = await self._shell(f"python {program}", turn)
+
+        async def ours() -> None:
+            taken["ours"] = await self._ours(program, place, 1 - turn)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(bare)
+            group.start_soon(ours)
+        return taken["bare"], taken["ours"]
+
+    async def _other(self, name: str, program: str, place: Place) -> float:
+        # They are slow: tests that are run more than once for the clock's sake (`OFTEN`) are run once there, and once without.
+        bare = await self._shell(f"OFTEN=1 python {program}", 0)
+        if name == "stock pdb":
+            command = f"OFTEN=1 python -m pdb -c {shlex.quote(f'b {place}')} -c c -c q {program} </dev/null"
         else:
-            output = await self._shell(_command(name, program, place))
-        found = re.search(r"^CPU ([\d. ]+)", output, re.MULTILINE)
-        assert found, f"{name}: {output}"
-        return [float(part) * 1000 for part in found[1].split()]
+            command = (
+                f"OFTEN=1 python dap.py {place.path} {place.line} {shlex.quote(place.condition)} {program}"
+            )
+        return await self._shell(command, 0) / bare
 
-    async def _ours(self, program: str, place: Place) -> str:
+    async def _ours(self, program: str, place: Place, which: int) -> float:
+        handle = self._handles[which]
         stop = await self._session.call(
             "pdb",
             command=f"b {place}\nc",
             entrypoint=f"python {program}",
             timeout_s=PATIENCE_S,
-            session_id=self._handle,
+            session_id=handle,
         )
         number, output = stop["breakpoints"][-1]["id"], stop["output"]
         while stop["state"] == "running":  # its main part has finished, but the process takes its time to end
-            stop = await self._session.call("wait", timeout_s=PATIENCE_S, session_id=self._handle)
+            stop = await self._session.call("wait", timeout_s=PATIENCE_S, session_id=handle)
             output += stop["output"]
         assert stop["state"] == "exited" and stop["exit_code"] == 0, stop
-        await self._session.call("pdb", command=f"cl {number}\nq", session_id=self._handle)
-        return output
+        await self._session.call("pdb", command=f"cl {number}\nq", session_id=handle)
+        return _cpu_ms(output)
 
-    async def _shell(self, command: str) -> str:
+    async def _shell(self, command: str, which: int) -> float:
         answer = await self._session.call(
-            "bash", command=command, timeout_s=PATIENCE_S, session_id=self._handle
+            "bash", command=command, timeout_s=PATIENCE_S, session_id=self._handles[which]
         )
         assert answer["exit_code"] == 0, (command, answer)
-        return answer["output"]
+        return _cpu_ms(answer["output"])
 
 
-# The others are slow: tests that are run more than once for the clock's sake (`OFTEN`) are run once there.
-def _command(name: str, program: str, place: Place) -> str:
-    if name == "stock pdb":
-        return f"OFTEN=1 python -m pdb -c {shlex.quote(f'b {place}')} -c c -c q {program} </dev/null"
-    if name == "debugpy":
-        return f"OFTEN=1 python dap.py {place.path} {place.line} {shlex.quote(place.condition)} {program}"
-    return f"python {program}"
+def _cpu_ms(output: str) -> float:
+    found = re.search(r"^CPU ([\d.]+)", output, re.MULTILINE)
+    assert found, output
+    return float(found[1]) * 1000
 
 
-def _row(what: str, times: dict[str, list[list[float]]], limit: float | None) -> Row:
-    least = {name: _least(runs) for name, runs in times.items()}
-    bare = least.pop("bare")
-    halves = sorted((_least(times["bare"][::2]), _least(times["bare"][1::2])))
-    ours = least.pop("ours")
-    others = [f"{name} {taken / bare:.2f} ×" for name, taken in least.items()]
-    if "debugpy" not in least:
-        others.append("debugpy not to be had")
-    noise = f"least: {ours / bare:.3f} × of {bare:.2f} ms without (± {halves[1] / halves[0] - 1:.1%})"
-    beside = "; ".join([noise, *others])
-    taken = timing([sum(run) for run in times["ours"]])
+def _tick() -> None:
+    sys.stderr.write(".")
+    sys.stderr.flush()
+
+
+def _row(what: str, pairs: list[tuple[float, float]], others: dict[str, float], limit: float | None) -> Row:
+    ratios = [ours / bare for bare, ours in pairs]
+    ratio = statistics.median(ratios)
+    low, _, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    bare = statistics.median(bare for bare, _ in pairs)
+    ours = f"{ratio:.3f} × of {bare:.2f} ms without (middle half of {len(pairs)} pairs: {low:.3f}–{high:.3f})"
+    beside = [f"{name} {taken:.2f} ×" for name, taken in others.items()]
+    if "debugpy" not in others:
+        beside.append("debugpy not to be had")
+    text, taken = "; ".join([ours, *beside]), timing([ours for _, ours in pairs])
     if limit is None:
-        return Row(what, taken, beside)
-    return Row(what, taken, beside, f"{limit:g} ×", ours <= limit * bare)
-
-
-def _least(runs: list[list[float]]) -> float:
-    return sum(map(min, zip(*runs, strict=True)))
+        return Row(what, taken, text)
+    return Row(what, taken, text, f"{limit:g} ×", ratio <= limit)

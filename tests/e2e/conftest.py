@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+
+from sandbox.images import REPOSITORY
+from tests.docker_client import docker
 
 collect_ignore = ["samples"]  # buggy programs on purpose
 
@@ -22,7 +28,32 @@ def backend(request: pytest.FixtureRequest) -> list[str]:
 @pytest.fixture(scope="session")
 def xdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with pytest-xdist, for PYTHONPATH: sandboxes have no network."""
-    folder = tmp_path_factory.mktemp("xdist")
+    return _installed(tmp_path_factory.mktemp("xdist"), "pytest-xdist==3.6.1", "execnet==2.1.1")
+
+
+@pytest.fixture(scope="session")
+def pyfakefs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with pyfakefs; among our own packages it would be a plugin of our own tests."""
+    return _installed(tmp_path_factory.mktemp("pyfakefs"), "pyfakefs>=5.10")
+
+
+def _installed(folder: Path, *requirements: str) -> Path:
     command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder)]
-    subprocess.run([*command, "pytest-xdist==3.6.1", "execnet==2.1.1"], check=True, capture_output=True)
+    subprocess.run([*command, *requirements], check=True, capture_output=True)
     return folder
+
+
+@pytest.fixture
+def derived() -> Iterator[Callable[[str], str]]:
+    """Makes images of ours changed as `docker commit --change` says. No container of theirs may be left in the end."""
+    with ExitStack() as made:
+
+        def derive(change: str) -> str:
+            name = f"pdbox-test-{uuid.uuid4().hex[:8]}"
+            container = docker("create", f"{REPOSITORY}:3.11", "true")
+            docker("commit", "--change", change, container, name)
+            docker("rm", container)
+            made.callback(docker, "rmi", name)
+            return name
+
+        yield derive

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from tests.docker_client import docker
 from tests.e2e.client import PDBOX, Session, pdbox
 
 pytestmark = [pytest.mark.anyio, pytest.mark.docker]
@@ -24,10 +24,7 @@ PROGRAM = "import os\n\ndef inner(n):\n    here = n * 2\n    return here\n\nprin
 
 def containers() -> set[str]:
     """The containers of pdbox as `list_sessions` names them, whoever started them."""
-    listed = subprocess.run(
-        ["docker", "ps", "-aq", "--filter", "label=pdbox=1"], check=True, capture_output=True, text=True
-    )
-    return {name[:12] for name in listed.stdout.split()}
+    return {name[:12] for name in docker("ps", "-aq", "--filter", "label=pdbox=1").split()}
 
 
 async def test_a_session_goes_on_in_the_same_process_after_kill_9_of_its_server(tmp_path: Path) -> None:

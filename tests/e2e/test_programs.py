@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import anyio
@@ -13,6 +14,7 @@ pytestmark = pytest.mark.anyio
 
 
 def repository(folder: Path, **files: str) -> Path:
+    folder.mkdir(exist_ok=True)
     for name, text in files.items():
         (folder / f"{name}.py").write_text(text)
     return folder
@@ -76,6 +78,60 @@ async def test_a_program_that_exits_says_how(tmp_path: Path, backend: list[str])
         stop = await session.call("pdb", command="c", entrypoint="python drop.py")
         assert (stop["state"], stop["exit_code"]) == ("exited", 5)
         await still_works(session)
+
+
+async def test_steps_of_a_script_go_into_the_library_and_its_exit_is_placed(
+    tmp_path: Path, backend: list[str]
+) -> None:
+    repo = repository(tmp_path, app="import textwrap, sys\nx = textwrap.dedent('a')\nsys.exit(3)\n")
+    async with pdbox("--repo", str(repo), *backend) as session:
+        stop = await session.call("pdb", command="b app.py:2\nc\ns", entrypoint="python app.py")
+        assert (stop["frame"]["function"], stop["project_frame"]["line"]) == ("dedent", 2)
+        stop = await session.call("pdb", command="c")
+        assert stop["notices"] == ["SystemExit was raised at app.py:3 in <module>."]
+
+
+async def test_an_empty_command_ends_a_block_and_is_refused_elsewhere(
+    tmp_path: Path, backend: list[str]
+) -> None:
+    repo = repository(tmp_path, fine=FINE)
+    async with pdbox("--repo", str(repo), *backend) as session:
+        await session.call("pdb", command="n", entrypoint="python fine.py")
+        for nothing in ("", " \n\n"):
+            with pytest.raises(ToolFailed, match="command is empty"):
+                await session.call("pdb", command=nothing)
+        stop = await session.call("pdb", command="interact\nif x:")
+        assert stop["prompt"] == "... "
+        await session.call("pdb", command="    print(x + 40)")
+        stop = await session.call("pdb", command="")
+        assert (stop["reply"].strip(), stop["prompt"]) == ("41", ">>> ")
+        stop = await session.call("pdb", command="'a\x0cb'\r\nexit()")
+        assert "'a\\x0cb'" in stop["reply"]
+
+
+async def test_a_program_that_reads_all_of_its_input_can_be_given_the_end(
+    tmp_path: Path, backend: list[str]
+) -> None:
+    repo = repository(tmp_path, count="import sys\nlines = sys.stdin.read()\nprint(lines.split())\n")
+    async with pdbox("--repo", str(repo), *backend) as session:
+        stop = await session.call("pdb", command="c", entrypoint="python count.py")
+        assert stop["state"] == "waiting_for_input"
+        stop = await session.call("wait", stdin="a\n")
+        assert stop["state"] == "waiting_for_input"
+        stop = await session.call("wait", stdin="b\x04")
+        assert (stop["state"], stop["output"]) == ("exited", "['a', 'b']\n")
+
+
+async def test_aliases_are_there_after_a_restart(tmp_path: Path, backend: list[str]) -> None:
+    repo = repository(tmp_path, fine=FINE)
+    async with pdbox("--repo", str(repo), *backend) as session:
+        await session.call("pdb", command="alias twice p %1 * 2\nn", entrypoint="python fine.py")
+        for again in ("run", "c\nc"):
+            await session.call("pdb", command=again)
+            stop = await session.call("pdb", command="n\ntwice 4")
+            assert stop["reply"].endswith("8\n")
+        await session.call("pdb", command="unalias twice\nrun")
+        assert (await session.call("pdb", command="alias"))["reply"] == ""
 
 
 async def test_a_program_that_is_killed_says_by_what_and_keeps_breakpoints(
@@ -172,3 +228,48 @@ async def test_a_wrong_entry_point_is_one_clear_error_and_not_kept(
             assert wrong.split()[1 if wrong.startswith("python") else 0] in str(caught.value)
         stop = await session.call("pdb", command="c")
         assert (stop["state"], stop["exit_code"]) == ("exited", 0)
+
+
+async def test_a_test_with_a_file_system_of_its_own_is_debugged_as_any_other(
+    tmp_path: Path, backend: list[str], pyfakefs: Path
+) -> None:
+    repo = repository(
+        tmp_path / "repo",
+        fine=FINE,
+        store="import os\n\ndef load(path):\n    assert os.path.exists(path)\n    with open(path) as file:\n"
+        "        text = file.read()\n    return text\n",
+        test_store="import store\n\ndef test_load(fs):\n    fs.create_file('/data/x', contents='1')\n"
+        "    assert store.load('/data/x') == '2'\n",
+    )
+    shutil.copytree(pyfakefs, repo / "deps")
+    entrypoint = "PYTHONPATH=deps python -m pytest -q -p no:cacheprovider test_store.py"
+    async with pdbox("--repo", str(repo), *backend) as session:
+        stop = await session.call("pdb", command="b store.py:6\nc", entrypoint=entrypoint)
+        assert (stop["state"], stop["frame"]["line"]) == ("stopped", 6)
+        assert (await session.call("pdb", command="b load"))["breakpoints"][1]["line"] in (3, 4)
+        assert (await session.call("pdb", command="b fine.py:2"))["breakpoints"][2]["path"] == "fine.py"
+        assert "def load(path):" in (await session.call("pdb", command="ll"))["reply"]
+        stop = await session.call("pdb", command="p os.listdir('/data')\nunt 7")
+        assert (stop["reply"].split("\n")[0], stop["frame"]["line"]) == ("['x']", 7)
+        stop = await session.call("pdb", command="c")
+        assert (stop["reason"], stop["frame"]["path"]) == ("post_mortem", "test_store.py")
+        assert (await session.call("pdb", command="c"))["exit_code"] == 1
+        await still_works(session)
+
+
+async def test_whoever_comes_to_another_prompt_of_pdb_is_told_how_to_leave_it(
+    tmp_path: Path, backend: list[str]
+) -> None:
+    repo = repository(tmp_path, fine=FINE)
+    async with pdbox("--repo", str(repo), *backend) as session:
+        await session.call("pdb", command="b 2\nc", entrypoint="python fine.py")
+        for command, leaving in (
+            ("interact", "exit()"),
+            ("debug x + 1", "q"),
+            ("commands 1", "end"),
+            ("cl", "n"),
+        ):
+            shown = await session.text("pdb", command=command)
+            assert "pdb asks" in shown and f"`{leaving}`" in shown
+            assert "pdb asks" not in await session.text("pdb", command=leaving)
+        assert (await session.call("pdb", command="p x"))["reply"] == "1\n"

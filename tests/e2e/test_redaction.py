@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import uuid
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sandbox.images import REPOSITORY
 from tests.e2e.client import pdbox
 
 pytestmark = [pytest.mark.anyio, pytest.mark.docker]
@@ -25,22 +22,10 @@ connect("bob", os.environ["DB_PASSWORD"], {"api_key": os.environ["REGISTRY_TOKEN
 """
 
 
-def docker(*arguments: str) -> str:
-    return subprocess.run(["docker", *arguments], check=True, capture_output=True, text=True).stdout.strip()
-
-
-@pytest.fixture
-def image() -> Iterator[str]:
-    """One of ours with a secret in its environment."""
-    name = f"pdbox-test-{uuid.uuid4().hex[:8]}"
-    container = docker("create", f"{REPOSITORY}:3.11", "true")
-    docker("commit", "--change", f"ENV REGISTRY_TOKEN={OF_IMAGE}", container, name)
-    docker("rm", container)
-    yield name
-    docker("rmi", name)
-
-
-async def test_secrets_of_session_and_image_are_in_no_answer(tmp_path: Path, image: str) -> None:
+async def test_secrets_of_session_and_image_are_in_no_answer(
+    tmp_path: Path, derived: Callable[[str], str]
+) -> None:
+    image = derived(f"ENV REGISTRY_TOKEN={OF_IMAGE}")
     (tmp_path / "app.py").write_text(PROGRAM)
     flags = [
         "--repo",

@@ -482,19 +482,20 @@ async def test_a_bad_entry_point_runs_once_fails_fast_and_is_not_kept(
 
 
 async def test_nothing_is_left_after_50_restarts(tmp_path: Path, backend: list[str]) -> None:
-    child = "[sys.executable, '-c', 'import time; time.sleep(600)  # left-behind']"
-    text = f"import subprocess, sys\nchild = subprocess.Popen({child})\nx = 1\n"
+    text = (
+        "import os, subprocess, sys\nchild = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
+        "process = subprocess.Popen(child, env={**os.environ, 'LEFT': os.getcwd()})\nx = 1\n"
+    )
     async with opened(tmp_path, {"app.py": text}, backend) as session:
-        await session.call("pdb", command="b 3", entrypoint="python app.py")
+        await session.call("pdb", command="b 4", entrypoint="python app.py")
         for _ in range(50):
             stop = await session.call("pdb", command="run\nc")
-            assert at(stop) == ("stopped", "app.py", 3)
+            assert at(stop) == ("stopped", "app.py", 4)
         assert stop["run"] >= 50
         look = (
-            "import os\nfound = []\nfor pid in os.listdir('/proc'):\n"
-            "    try:\n        line = open(f'/proc/{pid}/cmdline').read().split('\\0')\n        cwd = os.readlink(f'/proc/{pid}/cwd')\n"
-            "    except OSError:\n        continue\n"
-            "    if cwd == os.getcwd() and 'time.sleep' in line[-2]:\n        found.append(line[-2])\nprint(len(found))\n"
+            "import os\nfound, mark = 0, b'LEFT=' + os.getcwd().encode()\nfor pid in os.listdir('/proc'):\n"
+            "    try:\n        found += mark in open(f'/proc/{pid}/environ', 'rb').read().split(b'\\0')\n"
+            "    except OSError:\n        continue\nprint(found)\n"
         )
         await session.call("rewrite", path="look.py", new_code=look)
         # The one of the run that is stopped now.

@@ -109,9 +109,18 @@ async def test_view_marks_breakpoints_and_the_current_line(connect: Connect) -> 
             "B   3      return result\n"
             "    4\n"
             "    5  print(double(21))\n"
-            "B 3: breakpoint 1, if n > 2\n"
-            "B 2: breakpoint 2"
+            "B 2: breakpoint 2\n"
+            "B 3: breakpoint 1, if n > 2"
         )
+
+
+async def test_view_says_which_breakpoints_are_disabled_and_marks_no_lost_ones(connect: Connect) -> None:
+    async with connect() as client:
+        await data(client, "pdb", command="b app.py:2\nb app.py:3\nb app.py:5\ndisable 2")
+        await data(client, "rewrite", path="app.py", start=2, end=2, new_code="    pass\n")
+        shown = await data(client, "view", path="app.py")
+        assert shown["breakpoints"] == [{"id": 2, "line": 3, "enabled": False}, {"id": 3, "line": 5}]
+        assert "breakpoint 2, disabled\n" in text(await client.call_tool("view", {"path": "app.py"}))
 
 
 async def test_long_file_is_cut_by_lines_and_says_where_to_go_on(connect: Connect, repo: Path) -> None:
@@ -215,6 +224,13 @@ async def test_repository_outside_of_the_roots_is_refused(connect: Connect) -> N
         assert "/etc is outside of the folders this server may use" in await refused(
             client, "start_session", repo="/etc"
         )
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no file that opens and can't be read")
+async def test_an_archive_that_cannot_be_read_is_named(connect: Connect) -> None:
+    async with connect(root=[Path("/proc")]) as client:
+        answer = await refused(client, "start_session", repo="/proc/self/mem")
+    assert answer.startswith("Can't read mem: Input/output error.")
 
 
 class Faulty(ProcessBackend):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
@@ -171,6 +172,51 @@ async def test_a_cancelled_opening_leaves_nothing(repo: Path) -> None:
             tasks.cancel_scope.cancel()
         assert await store.listed(ME) == []
         await store.open(ME, SessionRequest(setup=()), quiet)
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No session of other servers on this machine is seen."""
+    # Not below pytest's folder: the path of a socket has 108 bytes at most.
+    with TemporaryDirectory(prefix="pdbox-test-") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield
+
+
+@pytest.mark.usefixtures("alone")
+async def test_a_session_that_is_being_opened_is_not_one_of_another_server(repo: Path) -> None:
+    async with opened(repo, keep_sessions=True, max_sessions=2) as store:
+        begun = anyio.Event()
+
+        def note(message: str, done: float | None = None, total: float | None = None) -> None:
+            if message.startswith("set-up"):
+                begun.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(store.open, ME, SessionRequest(setup=("sleep 1000",)), note)
+            with anyio.fail_after(60):
+                await begun.wait()
+            assert await store.listed(ME) == []
+            await store.close(await start(store))  # the second of two
+            tasks.cancel_scope.cancel()
+
+
+@pytest.mark.usefixtures("alone")
+async def test_a_kept_session_is_taken_over_once_by_calls_with_and_without_its_handle(repo: Path) -> None:
+    async with opened(repo, keep_sessions=True) as store:
+        handle = (await start(store)).handle
+    async with opened(repo, keep_sessions=True) as store:
+        found: set[Session] = set()
+
+        async def get(handle: str | None) -> None:
+            found.add(await store.get(ME, handle, quiet))
+
+        async with anyio.create_task_group() as tasks:
+            for given in (handle, None, handle, None):
+                tasks.start_soon(get, given)
+        for session in found:
+            await store.close(session)
+    assert len(found) == 1
 
 
 async def test_one_slow_opening_holds_up_no_other_call(repo: Path) -> None:

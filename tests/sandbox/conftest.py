@@ -20,7 +20,8 @@ from anyio.abc import TaskGroup
 from sandbox import images
 from sandbox.base import Backend, Limits, Sandbox, SandboxSpec
 from sandbox.connection import GuestConnection
-from sandbox.docker import OWNER, DockerBackend
+from sandbox.container import OWNER
+from sandbox.docker import DockerBackend
 from sandbox.process import MARK, ProcessBackend
 
 DOCKER = pytest.param("docker", marks=pytest.mark.docker)
@@ -42,7 +43,8 @@ class Place:
     def spec(self, key: str | None = None, **changes: Any) -> SandboxSpec:
         """A sandbox for a test."""
         image = images.reference("3.11") if self.name == "docker" else ""
-        return replace(SandboxSpec(key or uuid.uuid4().hex, self.owner, image, limits=SMALL), **changes)
+        spec = SandboxSpec(key or uuid.uuid4().hex, self.owner, image=image, limits=SMALL)
+        return replace(spec, **changes)
 
     async def leftovers(self) -> Sequence[str]:
         """What is still there of this owner's sandboxes."""
@@ -117,6 +119,14 @@ def connect(tasks: TaskGroup) -> Callable[[Sandbox], Awaitable[GuestConnection]]
         return await GuestConnection.open(await sandbox.connect(), tasks)
 
     return opened
+
+
+@pytest.fixture
+async def guest(
+    sandbox: Sandbox, connect: Callable[[Sandbox], Awaitable[GuestConnection]]
+) -> GuestConnection:
+    """A connection into a small sandbox."""
+    return await connect(sandbox)
 
 
 async def shell(guest: GuestConnection, command: str, timeout_s: float = 20) -> tuple[int | None, str]:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import tarfile
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
@@ -42,6 +43,28 @@ def test_ignored_files_and_virtual_environments_stay_out(tmp_path: Path) -> None
     assert set(members(tmp_path)) == {
         ".gitignore", "keep.log", "src", "src/.gitignore", "src/build", "src/build/y.py", "src/a.log",
     }  # fmt: skip
+
+
+def test_files_that_vanish_meanwhile_are_left_out(tmp_path: Path) -> None:
+    names = [f"{number}.tmp" for number in range(50)]
+    repository(tmp_path, {"app.py": "", "z.py": ""})
+    over = Event()
+
+    def churn() -> None:
+        while not over.is_set():
+            for name in names:
+                (tmp_path / name).touch()
+            for name in names:
+                (tmp_path / name).unlink()
+
+    thread = Thread(target=churn)
+    thread.start()
+    try:
+        for _ in range(100):
+            assert {"app.py", "z.py"} <= set(select(tmp_path, 1 << 30).paths)
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_git_agrees_on_what_is_ignored(tmp_path: Path) -> None:

@@ -7,15 +7,17 @@ import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 import pytest
 from anyio.abc import ByteStream, SocketStream
 
+from sandbox.base import Sandbox
 from sandbox.connection import GuestConnection
 from sandbox.errors import Conflict, NotFound, PdboxError, ProtocolViolation, SandboxError, SandboxLost
 from sandbox.frames import FrameReader, pack
+from sandbox.session import Session
 
 pytestmark = pytest.mark.anyio
 HELLO = {"event": "hello", "protocol": 1, "python": "3.13.0", "workdir": "/workspace", "meta": None}
@@ -89,6 +91,32 @@ async def test_a_broken_frame_costs_the_connection_and_says_so(data: bytes) -> N
                 await connection.request("ping")
             tasks.cancel_scope.cancel()
         assert connection.lost is not None
+
+
+class Rude(Sandbox):
+    """A sandbox whose guest ends each connection after its first words."""
+
+    backend: ClassVar[str] = "rude"
+
+    def __init__(self, *words: bytes) -> None:
+        self._words = list(words)
+
+    async def connect(self) -> ByteStream:
+        mine, its = await pair()
+        await its.send(self._words.pop(0))
+        await its.aclose()
+        return mine
+
+    async def assign(self, key: str, owner: str, source: str) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+async def test_a_guest_that_greets_with_rubbish_at_a_later_connection_is_lost() -> None:
+    async with anyio.create_task_group() as tasks:
+        session = Session(Rude(pack(HELLO), struct.pack(">II", 2, 0) + b"[]"), "handle", tasks)
+        with anyio.fail_after(5):
+            assert isinstance(await session.lost(), ProtocolViolation)
 
 
 @pytest.mark.parametrize("answer", [{}, {"ok": 5}, {"ok": None}, {"result": {}}, {"error": "no"}])

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path, PurePosixPath
-from typing import cast
 
 import pytest
 
@@ -15,6 +14,7 @@ from sandbox.connection import GuestConnection
 from sandbox.docker import DockerBackend
 from sandbox.doctor import examine
 from sandbox.errors import BackendUnavailable, InvalidArgument
+from tests.docker_client import docker
 from tests.sandbox.conftest import Place, quiet, shell
 
 pytestmark = pytest.mark.docker
@@ -22,21 +22,9 @@ Connect = Callable[[Sandbox], Awaitable[GuestConnection]]
 
 
 @pytest.fixture
-async def backend(docker_place: Place) -> AsyncIterator[DockerBackend]:
-    """An open one."""
-    opened = cast(DockerBackend, docker_place.backend())
-    async with opened.session():
-        yield opened
-
-
-@pytest.fixture
-async def guest(
-    backend: DockerBackend, docker_place: Place, connect: Connect
-) -> AsyncIterator[GuestConnection]:
-    """A connection into a small sandbox."""
-    sandbox = await backend.start(docker_place.spec(), quiet)
-    yield await connect(sandbox)
-    await sandbox.aclose()
+def place(docker_place: Place) -> Place:
+    """Docker alone."""
+    return docker_place
 
 
 async def _derived(backend: DockerBackend, dockerfile: str) -> str:
@@ -49,8 +37,8 @@ async def _derived(backend: DockerBackend, dockerfile: str) -> str:
 
 
 async def _drop(backend: DockerBackend, image: str) -> None:
-    engine = await backend.engine()
-    await backend.call(engine.remove_image, image)
+    await backend.compile(image)  # it may be at it
+    await backend.call(docker, "rmi", image)
 
 
 async def test_a_program_has_no_way_to_privileges(guest: GuestConnection) -> None:

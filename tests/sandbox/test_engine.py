@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -15,6 +16,7 @@ from sandbox import engine_location
 from sandbox.docker import DockerBackend
 from sandbox.docker_sdk import errors
 from sandbox.doctor import examine
+from sandbox.engine import Engine
 from sandbox.engine_location import locate, usual_sockets
 from sandbox.errors import BackendUnavailable
 
@@ -71,6 +73,39 @@ def test_a_socket_that_refuses_this_user_says_how_to_be_let_in() -> None:
     with pytest.raises(BackendUnavailable) as refused, errors():
         raise PermissionError(13, "Permission denied")
     assert "usermod -aG docker" in refused.value.hint
+
+
+def test_an_engine_that_breaks_off_is_no_incident(tmp_path: Path) -> None:
+    with (
+        _answering_once(tmp_path / "engine.sock") as environ,
+        closing(Engine.connect(environ)) as engine,
+        pytest.raises(BackendUnavailable, match="The Docker engine can't be reached"),
+    ):
+        engine.exec_create("container", ["true"])
+
+
+@contextmanager
+def _answering_once(path: Path) -> Iterator[Mapping[str, str]]:
+    """An engine that says its version, and hangs up at the next request; gives the environment in which it is found."""
+    body = b'{"ApiVersion": "1.44"}'
+    head = f"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+
+    def answer(server: socket.socket) -> None:
+        answers = [head + body, b""]
+        while answers:
+            connection, _ = server.accept()
+            with connection:
+                if connection.recv(4096):  # else it was only tried whether somebody listens
+                    connection.sendall(answers.pop(0))
+
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        server.settimeout(5)
+        thread = Thread(target=answer, args=(server,))
+        thread.start()
+        yield {"DOCKER_HOST": f"unix://{path}"}
+        thread.join()
 
 
 @pytest.mark.parametrize("url", ["unix:///nonexistent/docker.sock", "tcp://127.0.0.1:1"])

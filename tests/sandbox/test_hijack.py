@@ -108,8 +108,19 @@ async def test_what_is_no_engine_is_refused(tmp_path: Path, words: bytes) -> Non
         await client.send(words)
 
     async with engine(tmp_path / "s", answer) as endpoint:
-        with pytest.raises((SandboxLost, anyio.BrokenResourceError)):
+        with pytest.raises(SandboxLost):
             await open_stream(endpoint, "/x")
+
+
+async def test_an_engine_that_breaks_off_or_is_gone_is_no_incident(tmp_path: Path) -> None:
+    async def reset(client: ByteStream) -> None:
+        """Close with what was sent unread: the other side's connection breaks."""
+
+    async with engine(tmp_path / "s", reset) as endpoint:
+        with pytest.raises(SandboxLost, match="doesn't answer any more"):
+            await open_stream(endpoint, "/x", b"x" * 200_000)
+    with pytest.raises(SandboxLost, match="doesn't answer any more"):
+        await open_stream(Endpoint(f"unix://{tmp_path / 'nobody'}"), "/x")
 
 
 async def test_an_unknown_scheme_is_refused() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path, PurePosixPath
 
 import anyio
@@ -14,11 +14,12 @@ from anyio.abc import TaskGroup
 
 from sandbox.base import Sandbox
 from sandbox.connection import GuestConnection
-from sandbox.docker import HOME, DockerBackend
+from sandbox.container import HOME
+from sandbox.docker import DockerBackend
 from sandbox.errors import SandboxLost
 from sandbox.session import Session
 from sandbox.shortcut import connected
-from tests.sandbox.conftest import Place, quiet, shell
+from tests.sandbox.conftest import Place, shell
 
 pytestmark = [
     pytest.mark.docker,
@@ -29,23 +30,9 @@ SOCKET = HOME / "socket"
 
 
 @pytest.fixture
-async def backend(docker_place: Place) -> AsyncIterator[DockerBackend]:
-    opened = docker_place.backend()
-    assert isinstance(opened, DockerBackend)
-    async with opened.session():
-        yield opened
-
-
-@pytest.fixture
-async def sandbox(backend: DockerBackend, docker_place: Place) -> AsyncIterator[Sandbox]:
-    started = await backend.start(docker_place.spec(), quiet)
-    yield started
-    await started.aclose()
-
-
-@pytest.fixture
-async def guest(sandbox: Sandbox, connect: Connect) -> GuestConnection:
-    return await connect(sandbox)
+def place(docker_place: Place) -> Place:
+    """Docker alone."""
+    return docker_place
 
 
 async def test_it_leads_to_the_same_guest(guest: GuestConnection, sandbox: Sandbox, tasks: TaskGroup) -> None:
@@ -74,9 +61,9 @@ async def test_it_never_leads_to_a_service_of_the_host(guest: GuestConnection, s
             service.accept()
 
 
-@pytest.mark.parametrize("place", ["", "regular file", "folder"])
-async def test_what_is_no_socket_is_left_alone(guest: GuestConnection, sandbox: Sandbox, place: str) -> None:
-    made = {"": "true", "regular file": f"touch {SOCKET}", "folder": f"mkdir {SOCKET}"}[place]
+@pytest.mark.parametrize("there", ["", "regular file", "folder"])
+async def test_what_is_no_socket_is_left_alone(guest: GuestConnection, sandbox: Sandbox, there: str) -> None:
+    made = {"": "true", "regular file": f"touch {SOCKET}", "folder": f"mkdir {SOCKET}"}[there]
     assert await shell(guest, f"rm {SOCKET}; {made}") == (0, "")
     assert await sandbox.shortcut() is None
 

@@ -72,3 +72,11 @@ def test_a_file_too_large_for_the_patch_is_marked() -> None:
     assert changes(files) == (
         "2 files changed:\n  a.py (modified, +1 -2)\n  big.bin (added, too large for the patch)"
     )
+
+
+async def test_what_a_command_had_left_in_the_background_is_said_to_have_ended() -> None:
+    done = ExecResult(exit_code=0, killed=2)
+    text = bash_text(await bash(Answering(done), "x"))  # type: ignore[arg-type] - as above
+    assert text.startswith(
+        "exit code 0, no output\nnote: What it had left running in the background was ended"
+    )

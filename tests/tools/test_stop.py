@@ -24,6 +24,7 @@ def test_stop_at_a_breakpoint_shows_place_reply_source_and_locals() -> None:
             Change(name="rate", kind="new", value="2"),
             Change(name="price", kind="changed", value="4", old="3"),
             Change(name="old", kind="gone"),
+            Change(name="cart", kind="mutated", value="<Cart>", old="<Cart>"),
         ],
     ) == (
         "stopped at shop/pricing.py:6 in net_price (breakpoint 1) · stop 3\n"
@@ -38,7 +39,8 @@ def test_stop_at_a_breakpoint_shows_place_reply_source_and_locals() -> None:
         "changed locals:\n"
         "  rate = 2 (new)\n"
         "  price = 4 (was 3)\n"
-        "  old is gone"
+        "  old is gone\n"
+        "  cart = <Cart> (mutated)"
     )
 
 
@@ -48,6 +50,21 @@ def test_source_is_not_shown_twice() -> None:
         "->\t", "-> "
     )
     assert shown.count("return price") == 1
+
+
+def test_post_mortem_of_a_test_says_that_the_others_go_on() -> None:
+    assert text(reason="post_mortem", test="test_a.py::test_b") == (
+        "stopped at shop/pricing.py:6 in net_price (post mortem: this test has failed, its frames can be inspected; "
+        "`c` goes on with the tests) · stop 3 · test test_a.py::test_b"
+    )
+
+
+def test_post_mortem_of_a_thread_says_that_the_others_go_on() -> None:
+    thread = Thread(id=2, name="worker", main=False)
+    assert text(reason="post_mortem", thread=thread) == (
+        "stopped at shop/pricing.py:6 in net_price (post mortem: this thread is over, its frames can be inspected; "
+        "`c` goes on with the others) · stop 3 · thread worker"
+    )
 
 
 def test_post_mortem_tells_the_exception_and_what_caused_it() -> None:
@@ -83,7 +100,7 @@ def test_running_says_what_to_call() -> None:
 def test_waiting_for_input_says_what_to_call() -> None:
     assert text(state="waiting_for_input", frame=None, output="Name? ") == (
         "waiting for input\nprogram output:\n```\nName? \n```\n"
-        'It reads its standard input: `wait` with stdin, e.g. "yes\\n".'
+        'It reads its standard input: `wait` with stdin, e.g. "yes\\n"; "\\u0004" is its end.'
     )
 
 

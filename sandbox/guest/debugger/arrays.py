@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import zlib
 
-_HEAD = 6
+from . import tensors
+
+_HEAD = tensors.HEAD
 _ROWS = 2
 _COLUMNS = 12
 _COUNTED = 10**6  # elements up to which something is computed about all of them
@@ -13,16 +15,19 @@ _COMPARED = 1 << 16  # bytes that tell whether an array was changed in place
 
 
 def library(kind):
-    """The library whose arrays (tables, tensors) a class is one of, when the program has loaded it: "numpy", "pandas", "torch".
+    """The library whose arrays (tables, tensors) a class is one of, when the program has loaded it: "numpy", "pandas", "torch", …
 
     None for other classes. Asks the class, not the object: what says that it is an array may be none.
     """
     module = kind.__module__
     name = module.partition(".")[0] if type(module) is str else ""
-    if name not in _SUMMARIES or name not in sys.modules:
+    if name not in _CLASSES:
         return None
-    bases = (getattr(sys.modules[name], base, None) for base in _CLASSES[name])
-    return name if any(base in kind.__mro__ for base in bases) else None
+    for home, base in _CLASSES[name]:
+        found = getattr(sys.modules.get(home), base, None)
+        if found is not None and found in kind.__mro__:
+            return name
+    return None
 
 
 def summary(value, kind, show):
@@ -40,7 +45,7 @@ def _numpy(value, kind, numpy, show):
         parts += _range(value, numpy)
     flat = value.reshape(-1)[:_HEAD].tolist() if kind.__name__ != "matrix" else value.A1[:_HEAD].tolist()
     if flat:
-        parts.append("head=%s%s" % (_list(flat, show), "…" if value.size > _HEAD else ""))
+        parts.append(tensors.head(flat, value.size, show))
     return "<%s %s>" % (kind.__name__, " ".join(parts))
 
 
@@ -53,19 +58,13 @@ def _range(value, numpy):
     return ["min=%s max=%s" % (value.min(), value.max())]
 
 
-def _list(items, show):
-    return "[%s]" % ", ".join(show(item) for item in items)
-
-
 def _pandas(value, kind, pandas, show):
     if issubclass(kind, pandas.DataFrame):
         return _table(value, show)
     if issubclass(kind, pandas.Series):
         nulls = _nulls(value.isna().sum() if value.size <= _COUNTED else 0)
-        head = _list(value.head(_HEAD).tolist(), show)
-        more = "…" if value.size > _HEAD else ""
-        name = "" if value.name is None else " name=%s" % show(value.name)
-        return "<Series of %d %s%s%s head=%s%s>" % (value.shape[0], value.dtype, name, nulls, head, more)
+        name = "" if value.name is None else show(value.name)
+        return _series_line(value.shape[0], value.dtype, name, nulls, value.head(_HEAD).tolist(), show)
     return None
 
 
@@ -80,39 +79,56 @@ def _table(value, show):
         names.append("…")
     nulls = _nulls(value.isna().sum().sum() if value.size <= _COUNTED else 0)
     head = value.iloc[:_ROWS, :_COLUMNS].itertuples(index=False, name=None)
+    return _table_line(rows, columns, names, nulls, head, show)
+
+
+def _table_line(rows, columns, names, nulls, head, show):
     text = ", ".join("(%s)" % ", ".join(show(cell) for cell in row) for row in head)
     more = ", …" if rows > _ROWS else ""
-    return "<DataFrame %d rows x %d columns [%s]%s head=[%s%s]>" % (
-        rows,
-        columns,
-        ", ".join(names),
-        nulls,
-        text,
-        more,
-    )
+    size = "%d rows x %d columns [%s]" % (rows, columns, ", ".join(names))
+    return "<DataFrame %s%s head=[%s%s]>" % (size, nulls, text, more)
+
+
+def _series_line(size, dtype, name, nulls, head, show):
+    name = " name=%s" % name if name else ""
+    return "<Series of %d %s%s%s %s>" % (size, dtype, name, nulls, tensors.head(head, size, show))
 
 
 def _nulls(count):
     return " nulls=%d" % count if count else ""
 
 
-def _torch(value, kind, torch, show):
-    grad = " requires_grad" if value.requires_grad else ""
-    head = value.detach().reshape(-1)[:_HEAD].tolist()
-    more = "…" if value.numel() > _HEAD else ""
-    return "<%s shape=%s dtype=%s device=%s%s head=%s%s>" % (
-        kind.__name__,
-        tuple(value.shape),
-        value.dtype,
-        value.device,
-        grad,
-        _list(head, show),
-        more,
-    )
+def _polars(value, kind, polars, show):
+    if issubclass(kind, polars.DataFrame):
+        rows, columns = value.shape
+        pairs = zip(value.columns[:_COLUMNS], value.dtypes[:_COLUMNS])
+        names = ["%s: %s" % (show(name), dtype) for name, dtype in pairs] + ["…"] * (columns > _COLUMNS)
+        nulls = _nulls(sum(value.null_count().row(0)) if columns else 0)
+        head = value[:_ROWS, :_COLUMNS].rows()
+        return _table_line(rows, columns, names, nulls, head, show)
+    name, nulls = show(value.name) if value.name else "", _nulls(value.null_count())
+    return _series_line(value.len(), value.dtype, name, nulls, value.head(_HEAD).to_list(), show)
 
 
-_CLASSES = {"numpy": ("ndarray",), "pandas": ("DataFrame", "Series"), "torch": ("Tensor",)}
-_SUMMARIES = {"numpy": _numpy, "pandas": _pandas, "torch": _torch}
+_CLASSES = {
+    "numpy": [("numpy", "ndarray")],
+    "pandas": [("pandas", "DataFrame"), ("pandas", "Series")],
+    "polars": [("polars", "DataFrame"), ("polars", "Series")],
+    "torch": [("torch", "Tensor")],
+    "tensorflow": [("tensorflow", "Tensor"), ("tensorflow", "Variable")],
+    "jaxlib": [("jaxlib._jax", "ArrayImpl"), ("jaxlib.xla_extension", "ArrayImpl")],
+}
+"""Module and name of the classes, by the first part of the name of the module that their classes say they are from."""
+_ROWED = ("numpy", "polars", "torch", "jaxlib", "tensorflow")
+"""Those whose first dimension is paged; tables are by columns."""
+_SUMMARIES = {
+    "numpy": _numpy,
+    "pandas": _pandas,
+    "polars": _polars,
+    "torch": tensors.torch,
+    "tensorflow": tensors.tensorflow,
+    "jaxlib": tensors.jax,
+}
 
 
 def mark(value, kind):
@@ -125,6 +141,11 @@ def mark(value, kind):
     if name == "pandas" and kind.__name__ == "DataFrame":
         columns = range(min(value.shape[1], 8))
         return value.shape, tuple(_sum(value.iloc[:, number].to_numpy()) for number in columns)
+    if name == "torch":
+        return tuple(value.shape), value._version  # torch counts what is done in place
+    if name == "tensorflow" and hasattr(value, "assign"):
+        found = tensors.elements(value)
+        return None if found is None else (found.shape, _sum(found))
     return None
 
 
@@ -140,17 +161,19 @@ def _sum(array):
 def pairs(value, kind, start, stop, show):
     """(how many there are, [(name, value)] of the page): rows of an array, columns of a table; None for others."""
     name = library(kind)
-    if name == "numpy" and value.ndim:
-        return int(value.shape[0]), [("[%d]" % (start + i), item) for i, item in enumerate(value[start:stop])]
     if name == "pandas" and kind.__name__ == "DataFrame":
         wanted = range(start, min(stop, value.shape[1]))
         return int(value.shape[1]), [("[%s]" % show(value.columns[i]), value.iloc[:, i]) for i in wanted]
     if name == "pandas" and kind.__name__ == "Series":
         wanted = range(start, min(stop, value.shape[0]))
         return int(value.shape[0]), [("[%s]" % show(value.index[i]), value.iloc[i]) for i in wanted]
-    if name == "torch" and value.dim():
-        return int(value.shape[0]), [("[%d]" % (start + i), item) for i, item in enumerate(value[start:stop])]
-    return None
+    if name == "polars" and kind.__name__ == "DataFrame":
+        found = value.columns[start:stop]
+        return value.width, [("[%s]" % show(each), value.get_column(each)) for each in found]
+    rows = tensors.elements(value) if name in ("jaxlib", "tensorflow") else value
+    if name not in _ROWED or rows is None or not len(rows.shape):
+        return None
+    return int(rows.shape[0]), [("[%d]" % (start + i), row) for i, row in enumerate(rows[start:stop])]
 
 
 def length(value, kind):

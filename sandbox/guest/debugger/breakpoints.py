@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import bdb
 import linecache
-import os
 
 from . import locations
 from .newer import COMMAND_TABLES, command_list
+from .own import os
 
 
 class _Wanted(dict):
@@ -16,14 +16,25 @@ class _Wanted(dict):
     def __init__(self, by_file):
         super().__init__()
         self._by_file = by_file
+        self._folders = {}  # absolute folder -> what it leads to
 
     def __missing__(self, filename):
         found = None
         if self._by_file and filename[:1] != "<":
             # co_filename is compared by what it leads to: a program started through a link has other names.
-            found = self._by_file.get(os.path.realpath(filename))
+            found = self._by_file.get(self._real(filename))
         self[filename] = found
         return found
+
+    def _real(self, filename):
+        """`os.path.realpath`, which looks at every folder on the way, for many files of few folders."""
+        folder, slash, name = filename.rpartition("/")
+        if filename[:1] != "/" or name in ("", ".", "..") or os.path.islink(filename):
+            return os.path.realpath(filename)
+        real = self._folders.get(folder)
+        if real is None:
+            real = self._folders[folder] = os.path.realpath(folder + slash)
+        return os.path.join(real, name)
 
 
 class Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from .own import os
 
 
 def tees(config):
@@ -25,17 +25,23 @@ class Tee:
     def __init__(self, stream):
         self._stream = stream
         self._shown = 0  # bytes of what the capture holds now
-        self._taken = b""  # what pytest took last, without what was shown of it
+        self._taken = ""  # what pytest took last, if nothing of it was shown; else what was not shown of it
         self._snap = stream.snap
         stream.snap = self._take
 
     def _take(self):
-        try:
-            self._taken = self._content()
-        except (OSError, ValueError):
-            self._taken = b""
+        # Several times a test: what nothing was shown of needs no look of its own.
+        left = self._left() if self._shown else None
         self._shown = 0
-        return self._snap()
+        taken = self._snap()
+        self._taken = taken if left is None else left
+        return taken
+
+    def _left(self):
+        try:
+            return self._content()
+        except (OSError, ValueError):
+            return b""
 
     def show(self):
         """Show what is held and was not shown yet."""
@@ -45,8 +51,8 @@ class Tee:
 
     def show_taken(self):
         """Show what pytest took last: it belongs to the test that has just failed."""
-        new, self._taken = self._taken, b""
-        self._write(new)
+        new, self._taken = self._taken, ""
+        self._write(new if isinstance(new, bytes) else new.encode("utf-8", "replace"))
 
     def _content(self):
         """What is held and was not shown yet."""

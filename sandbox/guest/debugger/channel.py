@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import select
-import threading
-
 from ..frames import BrokenFrame, FrameStream
 from .descriptors import Descriptor
+from .own import select, threading
 
 LIMIT = 128 << 10  # characters kept at each end of a reply
 
@@ -200,6 +198,10 @@ class Reply:
         """Forget the prompt that was written last: what it asks for is there already."""
         if not self._last.endswith("\n"):
             self._last = ""
+
+    def asks_for_more(self):
+        """Whether the prompt that was written last is that for the rest of a statement."""
+        return self._last.strip() == "..."
 
     def take(self, prompt=True):
         """(text, characters left out, prompt): the prompt is the last piece written, when it does not end its line."""

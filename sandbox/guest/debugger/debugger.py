@@ -5,16 +5,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import sys
-import threading
 
 from . import locations
 from .asynchronous import AsyncPdb
 from .frames import ours
 from .interrupt import evaluator
-from .newer import COMMAND_TABLES, KEEPS_LOCALS
+from .newer import COMMAND_TABLES, KEEPS_LOCALS, whole
+from .own import os, threading
 from .stock import no_terminal, pdb
 from .suspension import suspendable
 
@@ -49,6 +48,7 @@ class Debugger(AsyncPdb):
         self.hit = None  # number of the breakpoint of this stop
         self.why = None
         self.entering = False
+        self.early = False  # before the program's own first line: the packages that its module is in run
         self.busy = False  # at a prompt: nothing that runs now may stop
         self.stepping = False
         self.guard = None  # just my code: the step began in the repository
@@ -60,6 +60,13 @@ class Debugger(AsyncPdb):
         if shared is not None:
             for name in ("breaks", "aliases", "displaying") + COMMAND_TABLES:
                 setattr(self, name, getattr(shared, name))
+
+    def leave(self):
+        """The program's main part is over: hold none of its frames, so that its objects end as they would without us."""
+        self.botframe = _NOWHERE.gi_frame
+        self.set_continue()
+        self.stepping, self.guard = False, None
+        self.let_go()
 
     # -- where to stop
 
@@ -111,7 +118,8 @@ class Debugger(AsyncPdb):
             return self.trace_dispatch
         self.why = why
         # Monitoring calls us for this line once more, if it watched it before this stop.
-        self.handled = (id(frame), frame.f_lasti) if points else None
+        if points:
+            self.handled = id(frame), frame.f_lasti
         self.user_line(frame)
         return self.trace_dispatch
 
@@ -182,6 +190,12 @@ class Debugger(AsyncPdb):
         self._shown = None  # what the frame holds is to go when the program lets go of it
         AsyncPdb.forget(self)
 
+    def let_go(self):
+        """The program goes on to who knows when: hold nothing that its frames held. Before a step, pdb's text depends on it."""
+        self._current_task = None  # of pdb itself (3.14)
+        if KEEPS_LOCALS:
+            self.curframe_locals = None
+
     def _select_quietly(self, index):
         if index is None or index == self.curindex:
             return
@@ -198,7 +212,8 @@ class Debugger(AsyncPdb):
         if word == "all":
             arg = self._unfold()
         if self.hidden:
-            self.message("  [%d frames of the test runner are hidden; `w all` shows them]" % self.hidden)
+            count = "1 frame" if self.hidden == 1 else "%d frames" % self.hidden
+            self.message("  [%s of the test runner hidden; `w all` shows all]" % count)
         return pdb.Pdb.do_where(self, arg)
 
     do_w = do_bt = do_where
@@ -212,6 +227,16 @@ class Debugger(AsyncPdb):
         return ""
 
     # -- how to go on
+
+    anywhere = False  # the step that begins may leave the repository
+
+    @_like("do_step")
+    def do_step(self, arg):
+        if arg.strip() == "all":
+            self.anywhere, arg = True, ""
+        return pdb.Pdb.do_step(self, arg)
+
+    do_s = do_step
 
     def set_continue(self):
         self._set_stopinfo(self.botframe, None, -1)
@@ -265,6 +290,7 @@ class Debugger(AsyncPdb):
         return AsyncPdb.onecmd(self, line)
 
     def default(self, line):
+        line = whole(line, self.session.rest())
         if not self.awaits(line):
             pdb.Pdb.default(self, line)
         self._write_back()
@@ -279,32 +305,12 @@ class Debugger(AsyncPdb):
 
             ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
 
-    @contextlib.contextmanager
-    def _asking(self):
-        """`input()` and `print()` of a command talk to us, not to the program's streams."""
-        saved = sys.stdin, sys.stdout, sys.stderr
-        sys.stdin, sys.stdout, sys.stderr = self.stdin, self.stdout, self.stdout
-        try:
-            yield
-        finally:
-            sys.stdin, sys.stdout, sys.stderr = saved
-
-    @_like("do_clear")
-    def do_clear(self, arg):
-        if arg:
-            return pdb.Pdb.do_clear(self, arg)
-        with self._asking():
-            return pdb.Pdb.do_clear(self, arg)
-
-    do_cl = do_clear
-
     @_like("do_interact")
     def do_interact(self, arg):
-        with self._asking():
-            try:
-                return pdb.Pdb.do_interact(self, arg)
-            except SystemExit:  # `exit()` in the console ends the console, before 3.13 too
-                return None
+        try:
+            return pdb.Pdb.do_interact(self, arg)
+        except SystemExit:  # `exit()` in the console ends the console, before 3.13 too
+            return None
 
     def _enable_rlcompleter(self, ns):
         return contextlib.nullcontext()  # pdb would import readline for it
@@ -377,6 +383,7 @@ class Debugger(AsyncPdb):
             return found[0], here, self._function_line(found)
         found = self.session.resolver.qualified(name)
         if found is None:
+            self._offer(name, self.session.resolver.defining(name))
             return (None, None, None)
         return found[0], found[1], self._function_line((found[0],) + found[2:])
 
@@ -384,7 +391,14 @@ class Debugger(AsyncPdb):
         return place[2] if sys.version_info >= (3, 13) else place[1]
 
     def lookupmodule(self, filename):
-        return self.session.resolver.file(filename) or pdb.Pdb.lookupmodule(self, filename)
+        found = self.session.resolver.file(filename) or pdb.Pdb.lookupmodule(self, filename)
+        if found is None:
+            self._offer("file " + filename, self.session.resolver.similar(filename))
+        return found
+
+    def _offer(self, missing, close):
+        if close:
+            self.session.notice("There is no %s here. Did you mean %s?" % (missing, " or ".join(close)))
 
     def checkline(self, filename, lineno, *module_globals):
         line = pdb.Pdb.checkline(self, filename, lineno, *module_globals)
@@ -425,7 +439,12 @@ class Debugger(AsyncPdb):
         if _BY_NAME in str(msg):
             path, name = self._named
             msg = "No function %r in %s" % (name, path)
-        pdb.Pdb.error(self, msg)
+        self.message("*** %s" % (msg,))
+
+    def message(self, msg, end="\n"):
+        self.stdout.write("%s%s" % (msg, end))  # pdb has `print` do it, which the program may have replaced
 
 
 _BY_NAME = "__pdbox_named__"
+_NOWHERE = (nothing for nothing in ())
+"""Its frame is in no stack."""

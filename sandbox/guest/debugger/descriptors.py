@@ -7,10 +7,11 @@ own: so a descriptor is looked at before it is used.
 from __future__ import annotations
 
 import errno
-import os
+import os as program_os
 import sys
 
 from .frames import ours
+from .own import os
 
 _held = {}
 
@@ -98,4 +99,4 @@ def protect():
                 fd_low = fd + 1
         stock_closerange(fd_low, fd_high)
 
-    os.close, os.closerange = close, closerange
+    program_os.close, program_os.closerange = close, closerange

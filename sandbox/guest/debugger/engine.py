@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import bdb
 import sys
-import threading
+import threading as program_threading
 
 from .engine_monitoring import MonitoringEngine
 from .frames import OURS, ours, program_frames
+from .own import threading
+from .stock import pdb
 
 
 def choose(name, session):
@@ -32,6 +34,16 @@ def choose(name, session):
     if name == "stock":
         return StockEngine(session)
     return SettraceEngine(session)
+
+
+class _Unseen:
+    """A trace function of the program, for which what is ours doesn't exist."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, frame, event, arg):
+        return None if ours(frame) else self.function(frame, event, arg)
 
 
 class SettraceEngine:
@@ -63,29 +75,57 @@ class SettraceEngine:
     def start(self):
         # The closure is looked up at each call: `rearm` makes a new one.
         threading.settrace(self._in_new_thread)
-        stock = sys.settrace
+        self._take_over(sys.settrace, sys.gettrace, threading.settrace)
+
+    def _take_over(self, stock_set, stock_get, stock_set_in_threads):
+        """What the program traces with takes our place meanwhile. It sees functions where builtins were, and the same effects."""
 
         def settrace(function):
             """Set the global debug tracing function."""
             caller = sys._getframe(1)
-            if not ours(caller) and caller.f_code.co_filename != bdb.__file__ and self._session.channel.open:
+            stock_pdb = caller.f_code.co_filename in (bdb.__file__, pdb.__file__)
+            if ours(caller) or stock_pdb or not self._session.channel.open:
+                stock_set(function)
+            elif function is None:
+                self._set_all(caller)
+                stock_set(self._tracer if self._needed() else None)
+            elif self._is_ours(function):
+                stock_set(self._current())  # what was kept and is put back may be of before a stop
+            else:
                 self._told(function)
-            stock(function)
+                stock_set(_Unseen(function))
 
-        # The program sees a function where a builtin was; it sees the same effects.
-        sys.settrace = settrace
+        def gettrace():
+            """Return the global debug tracing function set with sys.settrace."""
+            tracer = stock_get()
+            return tracer.function if type(tracer) is _Unseen else tracer
+
+        def settrace_in_threads(func):
+            """Set a trace function for all threads started from the threading module."""
+            if func is not None and self._session.table and not ours(sys._getframe(1)):
+                self._session.tell(
+                    "%s has set a trace function for threads (threading.settrace): breakpoints are not hit in those that start from"
+                    " now on, on this Python." % _module(func)
+                )
+            stock_set_in_threads(func or (self._in_new_thread if self._session.channel.open else None))
+
+        sys.settrace, sys.gettrace = settrace, gettrace
+        program_threading.settrace = settrace_in_threads
+
+    def _current(self):
+        """The trace function for this thread as it is now."""
+        debugger = self._session.debugger()
+        return debugger.trace_dispatch if debugger.stepping else self._tracer if self._needed() else None
 
     def _told(self, function):
         """Another trace function takes the place of ours, or none does."""
         if not self._session.table or threading.current_thread() is not threading.main_thread():
             return
-        what = "The program has ended tracing"
+        what = "Tracing has ended (at the recursion limit Python ends it, or coverage has)"
         if function is not None:
-            name = getattr(function, "__module__", None) or type(function).__module__
-            what = "%s has set a trace function" % name
+            what = "%s has set a trace function (sys.settrace)" % _module(function)
         self._session.tell(
-            "%s (sys.settrace): until the next stop, breakpoints are not hit in this thread on this Python."
-            % what
+            "%s: until the next stop, breakpoints are not hit in this thread on this Python." % what
         )
 
     def _check(self):
@@ -171,9 +211,12 @@ class SettraceEngine:
                     self._set(each)
             sys.settrace(debugger.trace_dispatch)
             return
-        for each in stack:
-            self._set(each)
+        self._set_all(sys._getframe(1))
         sys.settrace(self._tracer if self._needed() else None)
+
+    def _set_all(self, frame):
+        for each in program_frames(frame):
+            self._set(each)
 
     def _needed(self):
         return bool(self._session.table) or threading.current_thread() is not threading.main_thread()
@@ -189,6 +232,10 @@ class SettraceEngine:
         for frame in program_frames(sys._getframe(1)):
             if frame.f_trace is not None:
                 del frame.f_trace
+
+
+def _module(function):
+    return getattr(function, "__module__", None) or type(function).__module__
 
 
 class StockEngine(SettraceEngine):

@@ -5,13 +5,15 @@
 from __future__ import annotations
 
 import sys
-import threading
 
+from . import locations
 from .debugger import Debugger
 from .frames import program_frames
+from .own import threading
 
-# From 3.14 on a pdb of the program's own may insist on 0, which is the number for debuggers.
-_TOOLS = (3, 4, 5, 0) if sys.version_info >= (3, 14) else (0, 3, 4, 5)
+# 0, 1, 2 and 5 have a meaning: a program (from 3.14 on its own pdb) may insist on them.
+_TOOLS = (3, 4, 5, 0)
+_EVENTS = ("PY_START", "PY_RESUME", "PY_THROW", "LINE", "JUMP")
 _EACH_START = sys.version_info >= (3, 13)
 
 
@@ -25,6 +27,8 @@ class MonitoringEngine:
         self._api = sys.monitoring
         self._tool = next((tool for tool in _TOOLS if self._api.get_tool(tool) is None), None)
         self._armed = {}  # id(code) -> (code, lines)
+        self._loops = {}  # id(code) -> {instruction that jumps back to its own line: line}
+        self._careful = set()  # debuggers whose trace function may have counted a line already: `_hit` knows
         self._foreign = {}  # thread -> trace function of the program (coverage), while we step
         self._started = False
 
@@ -39,8 +43,6 @@ class MonitoringEngine:
         api.use_tool_id(tool, "debugger")
         events = api.events
         self._started = True
-        for event in (events.PY_START, events.PY_RESUME):
-            api.register_callback(tool, event, self._on_start)
         api.register_callback(tool, events.PY_THROW, self._on_throw)
         self.rearm()
 
@@ -50,12 +52,15 @@ class MonitoringEngine:
         api, tool, events = self._api, self._tool, self._api.events
         for code, _ in self._armed.values():
             api.set_local_events(tool, code, 0)
-        self._armed = {}
+        self._armed, self._loops = {}, {}
         self._make()
         if not self._session.table:
             api.set_events(tool, 0)
             return
         api.register_callback(tool, events.LINE, self._on_line)
+        api.register_callback(tool, events.JUMP, self._on_jump)
+        for event in (events.PY_START, events.PY_RESUME):
+            api.register_callback(tool, event, self._on_start)
         api.set_events(tool, events.PY_START | events.PY_RESUME | events.PY_THROW)
         for frame in sys._current_frames().values():
             for each in program_frames(frame):
@@ -63,25 +68,53 @@ class MonitoringEngine:
         api.restart_events()
 
     def _make(self):
-        """The line callback, as a closure: it runs at each hit of a condition that does not hold."""
+        """The callbacks, as closures.
+
+        One runs at each hit of a condition that does not hold, the other once for each code object of the program.
+        """
         armed, disable, hit = self._armed, self._api.DISABLE, self._hit
         holds, getframe = self._session.table.holds, sys._getframe
+        careful = self._careful
 
         def on_line(code, line):
             entry = armed.get(id(code))
             if entry is None or line not in entry[1]:
                 return disable
             test = entry[1][line]
-            if test is None or holds(test, getframe(1)):
+            if test is None or careful or holds(test, getframe(1)):
                 hit(getframe(1))
 
-        self._on_line = on_line
+        loops = self._loops
+
+        def on_jump(code, offset, destination):
+            # The next turn of a loop on one line, which is no new line to monitoring; to a trace function it is.
+            line = loops.get(id(code), {}).get(offset)
+            if line is None:
+                return disable
+            test = armed[id(code)][1][line]
+            if test is None or careful or holds(test, getframe(1)):
+                hit(getframe(1))
+
+        wanted, arm = self._session.table.wanted, self._arm
+
+        def on_start(code, offset):
+            if wanted[code.co_filename] is None:
+                return disable
+            lines = arm(code)
+            if lines and _EACH_START and code.co_firstlineno in lines:
+                # From 3.13 on a one-line function has no line event once this one is off (CPython issue 155992).
+                return None
+            return disable
+
+        self._on_line, self._on_jump, self._on_start = on_line, on_jump, on_start
 
     def _hit(self, frame):
         debugger = self._session.debugger()
         if debugger.busy or debugger.nested:
             return
         handled, debugger.handled = debugger.handled, None
+        if not debugger.stepping:
+            self._careful.discard(debugger)
         if handled == (id(frame), frame.f_lasti):
             return  # the stop before this event was made by the trace function, at this very instruction
         if debugger.stepping and frame.f_trace is not None:
@@ -97,15 +130,10 @@ class MonitoringEngine:
         if id(code) not in self._armed:
             table = self._session.table
             self._armed[id(code)] = (code, {line: table.test(points) for line, points in lines.items()})
-            self._api.set_local_events(self._tool, code, self._api.events.LINE)
+            events = self._api.events
+            loops = self._loops[id(code)] = locations.loops_on_a_line(code, lines)
+            self._api.set_local_events(self._tool, code, events.LINE | events.JUMP if loops else events.LINE)
         return lines
-
-    def _on_start(self, code, offset):
-        lines = self._arm(code)
-        if lines and _EACH_START and code.co_firstlineno in lines:
-            # From 3.13 on a one-line function has no line event once this one is off (CPython issue 155992).
-            return None
-        return self._api.DISABLE
 
     def _on_throw(self, code, offset, exc):
         self._arm(code)
@@ -128,6 +156,10 @@ class MonitoringEngine:
             self._foreign[threading.get_ident()] = tracer
 
     def resume(self, debugger, frame):
+        if debugger.stepping or debugger.handled:
+            self._careful.add(debugger)
+        else:
+            self._careful.discard(debugger)
         if debugger.stepping:
             self._remember()
             guard = debugger.guard
@@ -153,6 +185,8 @@ class MonitoringEngine:
         self._session.main_debugger.stepping = False
         if self._started:
             self._api.set_events(self._tool, 0)
+            for event in _EVENTS:
+                self._api.register_callback(self._tool, getattr(self._api.events, event), None)
             self._api.free_tool_id(self._tool)
             self._started = False
         if sys.gettrace() is not None and _is_ours(sys.gettrace()):

@@ -4,23 +4,21 @@
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
-import os
+import functools
 import sys
+import threading
 
+from .own import os
 from .stock import no_terminal, pdb
 
 
 def install(session):
     """Take over the ways in. The modules stay what they are for a program that has its own use for them."""
     stock_init = pdb.Pdb.__init__
-    stock_hook = sys.breakpointhook
 
     def set_trace(*args, **kwargs):
         """Enter the debugger at the calling stack frame."""
-        header = kwargs.get("header")
-        if header is not None:
-            session.reply.write("%s\n" % header)
-        session.set_trace(sys._getframe(1), kwargs.get("commands"))
+        session.set_trace(sys._getframe(1), kwargs.get("commands"), kwargs.get("header"))
 
     def breakpointhook(*args, **kwargs):
         if not session.channel.open:
@@ -52,17 +50,51 @@ def install(session):
 
     async def set_trace_async(*args, **kwargs):
         """Enter the debugger at the calling stack frame; `await` works at any stop."""
-        header = kwargs.get("header")
-        if header is not None:
-            session.reply.write("%s\n" % header)
-        session.set_trace(sys._getframe(1), kwargs.get("commands"))
+        session.set_trace(sys._getframe(1), kwargs.get("commands"), kwargs.get("header"))
 
     if hasattr(pdb, "set_trace_async"):  # 3.14
         pdb.set_trace_async = set_trace_async
+    for name in _ASKING:
+        method = _asking(session, getattr(pdb.Pdb, name))
+        for alias in [each for each in vars(pdb.Pdb) if vars(pdb.Pdb)[each] is method.__wrapped__]:
+            setattr(pdb.Pdb, alias, method)
     init.__doc__ = stock_init.__doc__
     pdb.Pdb.__init__ = init
     pdb.set_trace = set_trace
     pdb.post_mortem = post_mortem
     sys.breakpointhook = breakpointhook
+    _watch_threads(session)
     session.set_trace_function = set_trace
-    session.stock_hook = stock_hook
+
+
+def _watch_threads(session):
+    """Stop where a thread fails, after what Python says of it."""
+    stock = threading.excepthook
+
+    def excepthook(args):
+        stock(args)
+        if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
+            session.post_mortem(args.exc_value)
+
+    threading.excepthook = excepthook
+
+
+_ASKING = ("do_clear", "do_help", "do_interact")
+"""Commands that call `input()` or `print()`."""
+
+
+def _asking(session, command):
+    """A command of pdb that talks to us, and not to the program's streams, where its debugger does (as that of `debug`, too)."""
+
+    @functools.wraps(command)
+    def ask(self, arg):
+        if self.stdin is not session.commands or arg and command.__name__ == "do_clear":
+            return command(self, arg)
+        saved = sys.stdin, sys.stdout, sys.stderr
+        sys.stdin, sys.stdout, sys.stderr = self.stdin, self.stdout, self.stdout
+        try:
+            return command(self, arg)
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = saved
+
+    return ask

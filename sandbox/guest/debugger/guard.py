@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-import time
+
+from .own import time
 
 
 class Overtime(BaseException):
@@ -22,14 +23,21 @@ def limited(call, seconds):
             raise Overtime()
         return trace
 
-    # call_tracing: trace functions work inside a trace function only by this.
-    return sys.call_tracing(_run, (call, trace))
+    before = sys.gettrace()
+    if before is not None:
+        # Else that one would be called for `_run`: a pdb in pdb (`debug`) would stop there.
+        sys.settrace(None)
+    try:
+        # call_tracing: trace functions work inside a trace function only by this.
+        return sys.call_tracing(_run, (call, trace))
+    finally:
+        if before is not None:
+            sys.settrace(before)
 
 
 def _run(call, trace):
-    before = sys.gettrace()
     sys.settrace(trace)
     try:
         return call()
     finally:
-        sys.settrace(before)
+        sys.settrace(None)

@@ -91,7 +91,10 @@ def _pairs(value, start, count):
             page = itertools.islice(kind.__iter__(value), start, stop)
             return kind.__len__(value), [("{%d}" % (start + i), item) for i, item in enumerate(page)]
     if arrays.library(type(value)) is not None:
-        found = arrays.pairs(value, type(value), start, stop, lambda name: values.show(name, 100))
+        try:
+            found = arrays.pairs(value, type(value), start, stop, lambda name: values.show(name, 100))
+        except Exception:  # sparse and other tensors have no rows
+            found = None
         if found is not None:
             return found
     found = values.attributes(value) if not issubclass(type(value), type) else sorted(vars(value).items())

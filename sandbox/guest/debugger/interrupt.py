@@ -5,9 +5,11 @@ from __future__ import annotations
 import faulthandler
 import signal
 import sys
-import threading
 
 from .frames import ours
+from .own import threading
+
+SHOW = signal.SIGRTMIN + 8 if hasattr(signal, "SIGRTMIN") else None
 
 
 def numbers():
@@ -19,7 +21,7 @@ def numbers():
 
 def on_show(session, show):
     """Have `show()` called when the supervisor asks for what is held back of the program's output; it is told when that is done."""
-    if not hasattr(signal, "SIGRTMIN") or threading.current_thread() is not threading.main_thread():
+    if SHOW is None or threading.current_thread() is not threading.main_thread():
         return
 
     def asked(number, frame):
@@ -31,7 +33,7 @@ def on_show(session, show):
             return
         session.channel.send({"event": "shown"})
 
-    signal.signal(signal.SIGRTMIN + 8, asked)
+    signal.signal(SHOW, asked)
 
 
 class Gate:

@@ -7,10 +7,13 @@ from __future__ import annotations
 import ast
 import contextlib
 import dis
+import itertools
 import linecache
-import os
 import sys
 import warnings
+
+from .own import io, os
+from .project import FOREIGN
 
 if sys.version_info >= (3, 10):
 
@@ -36,6 +39,20 @@ def first_line(code):
             return line
         started = started or instruction.opname == "RESUME"
     return code.co_firstlineno
+
+
+def loops_on_a_line(code, lines):
+    """{offset of an instruction that jumps back within its line: that line}, for the loops that stand on one of `lines`."""
+    line_at, jumps = {}, {}
+    for instruction in dis.get_instructions(code):
+        line_at[instruction.offset] = instruction.positions.lineno if instruction.positions else None
+        if instruction.opname == "JUMP_BACKWARD":
+            jumps[instruction.offset] = instruction.argval
+    return {
+        offset: line_at[offset]
+        for offset, target in jumps.items()
+        if line_at[offset] in lines and line_at.get(target) == line_at[offset]
+    }
 
 
 @contextlib.contextmanager
@@ -177,6 +194,26 @@ def nearest(path, line, count=2):
     return [(number, linecache.getline(path, number).strip()) for number in above + below]
 
 
+_MAX_LOOKED_AT = 10000
+_MAX_READ = 1 << 20
+
+
+def _mentions(path, name):
+    """Whether `name` is in a file, which is quicker to see than what it defines."""
+    try:
+        with io.open(path, "rb") as file:
+            return name.encode() in file.read(_MAX_READ)
+    except OSError:
+        return False
+
+
+def _current_folder():
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""  # the program has removed it
+
+
 class Resolver:
     """Looks names up from the root of the repository and along the program's import path."""
 
@@ -185,12 +222,50 @@ class Resolver:
 
     def file(self, name):
         """The file a person means by `name` (a path relative to the repository, or a dotted module), or None."""
+        if name[:1] in ("'", '"') and name[:1] == name[-1:]:
+            name = name[1:-1]  # as a shell wants it where there are spaces
         candidates = [name] if name.endswith(".py") else [name, name + ".py"]
-        for candidate in candidates:
-            path = os.path.join(self.root, os.path.expanduser(candidate))
-            if os.path.isfile(path):
-                return os.path.normpath(path)
+        for folder in [self.root, _current_folder()]:
+            for candidate in candidates:
+                path = os.path.join(folder, os.path.expanduser(candidate))
+                if os.path.isfile(path):
+                    return os.path.normpath(path)
         return self.module(name) if not name.endswith(".py") else None
+
+    def similar(self, name):
+        """Paths of at most three files of the repository that are called as the last part of `name` is."""
+        wanted = name.strip("'\"").replace("\\", "/").rpartition("/")[2]
+        close = (path for path in self._files() if os.path.basename(path) in (wanted, wanted + ".py"))
+        return [os.path.relpath(path, self.root) for path in itertools.islice(close, 3)]
+
+    def defining(self, name):
+        """At most three places where the repository defines a function of that name, as `b` takes them: `file:function`."""
+        parts = name.split(".")
+        if not all(part.isidentifier() for part in parts):
+            return []
+        found = []
+        for path in self._files():
+            if not path.endswith(".py") or not _mentions(path, parts[-1]):
+                continue
+            # Of `package.module.Class.method` only the end need be right.
+            endings = (".".join(parts[cut:]) for cut in range(len(parts)))
+            known = next((ending for ending in endings if find_function(path, ending)), None)
+            if known is not None:
+                found.append("%s:%s" % (os.path.relpath(path, self.root), known))
+                if len(found) == 3:
+                    break
+        return found
+
+    def _files(self):
+        """Paths of the repository's own files, of so many at most as can be looked at while somebody waits."""
+        seen = 0
+        for folder, folders, files in os.walk(self.root):
+            folders[:] = sorted(each for each in folders if each[:1] != "." and each not in FOREIGN)
+            for each in sorted(files):
+                yield os.path.join(folder, each)
+            seen += len(files)
+            if seen > _MAX_LOOKED_AT:
+                return
 
     def module(self, name):
         """The source file of a module, found without importing anything, or None."""
@@ -203,7 +278,7 @@ class Resolver:
             if not isinstance(folder, str):
                 continue
             for candidate in (relative + ".py", os.path.join(relative, "__init__.py")):
-                path = os.path.join(folder or os.getcwd(), candidate)
+                path = os.path.join(folder or _current_folder(), candidate)
                 if os.path.isfile(path):
                     return os.path.abspath(path)
         return None

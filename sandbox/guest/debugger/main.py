@@ -4,6 +4,7 @@
 # pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -11,7 +12,19 @@ import threading
 
 # All at once: a module that is imported later would be looked for where the program imports from.
 from .. import word
-from . import arrays, children, descriptors, engine, entries, inspecting, runner_hooks, stdin, targets
+from . import (
+    arrays,
+    children,
+    descriptors,
+    engine,
+    entries,
+    inspecting,
+    runner_hooks,
+    signals,
+    stdin,
+    subinterpreters,
+    targets,
+)
 from .channel import Channel, Closed
 from .descriptors import Descriptor
 from .interrupt import Gate, Interrupts
@@ -37,7 +50,9 @@ def prepare(numbers, loaded):
     def start(scope):
         target = message["target"]
         _orig_argv(target)
+        before = len(sys.path)
         targets.place(target)
+        subinterpreters.install(session, sys.path[: len(sys.path) - before])
         unload(loaded)
         entries.install(session)
         runner_hooks.install(session)
@@ -47,24 +62,28 @@ def prepare(numbers, loaded):
             stdin.watch(session.input_wanted)
             _line_buffered()
         session.main_debugger.busy = True  # until the program itself runs
+        atexit.register(_withdraw, session)  # the first one registered is the last one called
         session.engine.start()
         interrupts.install()
         if dump is not None:
             interrupts.dump_to(dump)
+        signals.protect()
         session.dump_again = interrupts.enable_dump
         # The program's garbage collections need not walk through our objects: that would cost it time.
         if hasattr(gc, "freeze"):  # PyPy has none
             gc.freeze()
-        try:
-            code = targets.load(target, scope)
-        except (targets.NotStarted, SyntaxError, ValueError, OverflowError) as exc:
-            sys.exit(targets.not_started(session, exc))
-        session.main_debugger.busy = False
-        exit_code = targets.run(session, code, scope, bool(options.get("stop_on_entry")))
+        exit_code = targets.run(session, target, scope, bool(options.get("stop_on_entry")))
         if exit_code:
             sys.exit(exit_code)
 
     return start
+
+
+def _withdraw(session):
+    """All of the program has run but the finalizers of what it leaves: those run as they would without us."""
+    session.engine.abandon()
+    if hasattr(gc, "unfreeze"):
+        gc.unfreeze()  # `__main__` is among it
 
 
 def _word(fd):
@@ -76,8 +95,11 @@ def _word(fd):
         os.close(fd)
 
 
-def join(fd, loaded, address):
-    """The session of a program that has come to its first `breakpoint()`, None when the supervisor doesn't want it."""
+def join(fd, loaded, started):
+    """The session of a program that has come to its first `breakpoint()`, None when the supervisor doesn't want it.
+
+    `started` is the `Watch` that leads what it starts.
+    """
     gate = Gate()
     session = Session(Channel(fd, gate), gate)
     interrupts = Interrupts(session)
@@ -88,11 +110,14 @@ def join(fd, loaded, address):
     session.engine = engine.choose(None, session)
     unload(loaded)
     entries.install(session)
-    children.install(session, address, interrupts)
+    children.install(session, started.address, interrupts, started)
     descriptors.protect()
+    atexit.register(_withdraw, session)
     session.engine.start()
+    subinterpreters.install(session, None)
     if threading.current_thread() is threading.main_thread():  # others can't listen for signals
         interrupts.install()
+        signals.protect()
     return session
 
 

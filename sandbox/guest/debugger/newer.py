@@ -1,4 +1,5 @@
-"""What a newer pdb has, for older Pythons too: the `exceptions` command (3.13) and convenience variables (3.12, 3.14).
+"""What a newer pdb has, for older Pythons too: the `exceptions` command (3.13) and convenience variables (3.12, 3.14);
+and statements of several lines (3.13), where all of them are given at once.
 
 Members of exception groups count as exceptions of the chain, which no pdb does.
 """
@@ -7,11 +8,12 @@ Members of exception groups count as exceptions of the chain, which no pdb does.
 # pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportIncompatibleMethodOverride=false
 from __future__ import annotations
 
+import codeop
 import contextlib
 import re
 import sys
 
-from . import tasks
+from . import locations, tasks
 from .stock import pdb
 
 KEEPS_LOCALS = sys.version_info < (3, 14)
@@ -205,6 +207,30 @@ class NewerPdb(pdb.Pdb):
 
         def _set_variables(self):
             pass
+
+
+def whole(line, rest):
+    """The statement that begins with `line`; lines of `rest` that belong to it are taken from there.
+
+    An empty line ends it as at a terminal, but where what follows is indented.
+    """
+    count = 0
+    while count < len(rest) and _is_open(line.lstrip("!")):
+        longer = line + "\n" + rest[count]
+        count += 1
+        goes_on = next((each for each in rest[count:] if each.strip()), "")[:1].isspace()
+        if rest[count - 1].strip() or not goes_on or _is_open(longer.lstrip("!")):
+            line = longer
+    del rest[:count]
+    return line
+
+
+def _is_open(text):
+    try:
+        with locations.unwarned():
+            return codeop.compile_command(text, "<stdin>", "single") is None
+    except (SyntaxError, ValueError, OverflowError, MemoryError):
+        return False
 
 
 def _variable(match):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
-_FOREIGN = ("site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox", "node_modules", ".eggs")
+from .own import os
+
+FOREIGN = ("site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox", "node_modules", ".eggs")
 
 
 class Project:
@@ -34,7 +35,7 @@ class Project:
         real = os.path.realpath(filename)
         if not real.startswith(self._root) or (real.startswith(self._prefixes) and not self._inside_prefix()):
             return False
-        return not any(part in _FOREIGN for part in real[len(self._root) :].split(os.sep)[:-1])
+        return not any(part in FOREIGN for part in real[len(self._root) :].split(os.sep)[:-1])
 
     def _inside_prefix(self):
         # A repository that lies inside the interpreter's own folder (`/usr/src/app` under a prefix of `/usr`).

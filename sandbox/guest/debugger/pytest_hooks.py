@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import pdb
 import sys
 
 from . import captured, interrupt, values
+from .own import os
 
 __tracebackhide__ = True
 _OF_XDIST = ("-n", "--numprocesses", "--dist", "--tx")
@@ -25,7 +25,12 @@ def hook(session, module):
             return prepare(args, plugins, **kwargs)
         runs.append(True)
         args = _arguments(session, list(sys.argv[1:]) if args is None else args)
-        return prepare(args, list(plugins or ()) + [Plugin(session, _marks())], **kwargs)
+        try:
+            return prepare(args, list(plugins or ()) + [Plugin(session, _marks())], **kwargs)
+        except getattr(module, "ConftestImportFailure", ()) as exc:
+            session.at_tests()
+            session.post_mortem(exc.__cause__ or exc)
+            raise
 
     module._prepareconfig = with_plugin
 
@@ -68,6 +73,29 @@ def _ini_text():
     return "".join(found)
 
 
+def _take_set_trace(session):
+    """`pytest.set_trace()` would have a pdb of its own, which goes on tracing behind its stop."""
+    module = sys.modules.get("_pytest.debugging")
+    owner = getattr(module, "pytestPDB", None)
+    stock = getattr(owner, "_init_pdb", None)
+    if stock is None or stock.__module__ == __name__:
+        return
+
+    class Ours:
+        def __init__(self, header):
+            self._header = header
+
+        def set_trace(self, frame):
+            session.set_trace(frame, header=self._header)
+
+    def init(*args, **kwargs):
+        if args[:1] != ("set_trace",):
+            return stock(*args, **kwargs)
+        return Ours(kwargs.get("header"))
+
+    owner._init_pdb = staticmethod(init)
+
+
 def Plugin(session, hookimpl):
     """The plug-in as an object; a class of its own for each run, as pytest's marks need pytest."""
 
@@ -80,12 +108,14 @@ def Plugin(session, hookimpl):
         @hookimpl(tryfirst=True)
         def pytest_cmdline_main(self, config):
             self._config = config
-            if session.just_my_code is None:
-                session.just_my_code = True
+            session.at_tests()
             option = config.option
             if getattr(option, "usepdb", False):
                 option.usepdb = False
                 session.notice("pytest's --pdb is off: failing tests stop here anyway.")
+            if getattr(option, "forked", False):
+                option.forked = False
+                session.notice("pytest-forked is off (no --forked): one process is easier to follow.")
             if _has_workers(option) and not _wants_workers(session, config):
                 option.dist, option.tx, option.numprocesses = "no", [], 0
                 if hasattr(option, "looponfail"):
@@ -101,6 +131,7 @@ def Plugin(session, hookimpl):
                 )
             # pytest has put its own in place by now.
             pdb.set_trace = session.set_trace_function
+            _take_set_trace(session)
             session.dump_again()
             session.around_stop.append((self._enter, self._leave))
             self._tees = captured.tees(config)

@@ -5,14 +5,15 @@
 from __future__ import annotations
 
 import linecache
-import os
 import sys
-import threading
 
 from . import tasks, values
+from .own import os, threading
 
 AROUND = 2  # lines of source above and below the current one
 _MAX_CHAIN = 16
+_MAX_NOTES = 16
+_MAX_MESSAGE = 2000
 
 
 class Report:
@@ -35,6 +36,10 @@ class Report:
         self._memory.quiet = frame is None
         self._why = debugger.why
 
+    def forget_values(self):
+        """What the stop shows is to be new once more."""
+        self._memory = values.Memory()
+
     def at_prompt(self, debugger):
         """The keys of a prompt: all when the program ran since the last one, or another frame was chosen."""
         frame = debugger.curframe
@@ -42,7 +47,8 @@ class Report:
             # A pdb.Pdb of the program's own, on our channel: it stops without telling us.
             place = (id(debugger), id(frame), frame.f_lasti)
             if self._shown is None or self._shown[:1] != (id(debugger),):
-                self._fresh, self._why = True, "set_trace"
+                nested = self._session.debugger().nested  # the debugger of `debug`
+                self._fresh, self._why = True, "step" if nested else "set_trace"
             shown = place
         else:
             shown = (None, id(frame), frame.f_lineno if frame is not None else 0)
@@ -185,9 +191,16 @@ def exception(exc):
         if following is None or id(following) in seen:
             break
         seen.add(id(following))
-        chain.append({"type": _name(following), "message": values.text_of(following), "relation": relation})
+        chain.append({"type": _name(following), "message": _message(following), "relation": relation})
         current = following
-    return {"type": _name(exc), "message": values.text_of(exc), "chain": chain}
+    return {"type": _name(exc), "message": _message(exc), "chain": chain}
+
+
+def _message(exc):
+    """What it says, and the notes that were added to it."""
+    notes = object.__getattribute__(exc, "__dict__").get("__notes__")  # without code of the program
+    added = [note for note in notes[:_MAX_NOTES] if type(note) is str] if type(notes) is list else []
+    return "\n".join([values.text_of(exc)] + added)[:_MAX_MESSAGE]
 
 
 def _name(exc):

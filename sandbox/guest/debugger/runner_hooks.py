@@ -17,15 +17,12 @@ def install(session):
     hooks = {
         "_pytest.config": lambda module: pytest_hooks.hook(session, module),
         "unittest.case": lambda module: _unittest(session, module),
+        "unittest.suite": lambda module: _fixtures(session, module),
+        "unittest.main": lambda module: _main(session, module),
+        "unittest.loader": lambda module: _loader(session, module),
         "django.test.runner": lambda module: _django(session, module),
     }
     sys.meta_path.insert(0, AfterImport(hooks))
-
-
-def fold(session):
-    """A test runner is at work: its frames are folded and steps stay in the repository, unless that was refused."""
-    if session.just_my_code is None:
-        session.just_my_code = True
 
 
 def _unittest(session, module):
@@ -42,7 +39,7 @@ def _unittest(session, module):
             except passing:
                 raise
             except BaseException as exc:
-                expected = _expects_failure(test_case)
+                expected = _expects_failure(test_case) or getattr(test_case, "_pdbox_told", False)
                 if not expected and not getattr(self, "expecting_failure", False):
                     session.post_mortem(exc)
                 raise
@@ -52,7 +49,7 @@ def _unittest(session, module):
 
     @functools.wraps(run)
     def run_test(self, result=None):
-        fold(session)
+        session.at_tests()
         before = session.test
         if before is None:
             session.test = self.id()
@@ -62,6 +59,61 @@ def _unittest(session, module):
             session.test = before
 
     module.TestCase.run = run_test
+
+
+def _main(session, module):
+    """Its frames are folded from the start, where it imports the tests."""
+    init = module.TestProgram.__init__
+
+    @functools.wraps(init)
+    def main(self, *args, **kwargs):
+        session.at_tests()
+        init(self, *args, **kwargs)
+
+    module.TestProgram.__init__ = main
+
+
+def _loader(session, module):
+    """Stop where a module of tests fails when it is imported; what is made of it is a test that fails.
+
+    `a.b.C` is imported as a whole first, then without its last part: that fails at the same place, or not in the repository.
+    """
+    make, told = module._make_failed_import_test, set()
+
+    @functools.wraps(make)
+    def failed(*args, **kwargs):
+        exc = sys.exc_info()[1]
+        places = tuple([(code.co_filename, line) for code, line in session.places(exc)])
+        if places and places not in told:
+            told.add(places)
+            session.post_mortem(exc)
+        made = make(*args, **kwargs)
+        for test in made[0]:
+            test._pdbox_told = bool(places)
+        return made
+
+    module._make_failed_import_test = failed
+
+
+def _fixtures(session, module):
+    """Stop where setUpClass, setUpModule and their counterparts fail."""
+    suite = module.TestSuite
+    run, report = suite.run, suite._createClassOrModuleLevelException
+
+    @functools.wraps(run)
+    def run_suite(self, *args, **kwargs):
+        session.at_tests()
+        return run(self, *args, **kwargs)
+
+    @functools.wraps(report)
+    def report_failure(self, result, exc, method_name, parent, *args, **kwargs):
+        if not isinstance(exc, module.case.SkipTest):
+            before, session.test = session.test, "%s (%s)" % (method_name, parent)
+            session.post_mortem(exc)
+            session.test = before
+        return report(self, result, exc, method_name, parent, *args, **kwargs)
+
+    suite.run, suite._createClassOrModuleLevelException = run_suite, report_failure
 
 
 def _expects_failure(test_case):

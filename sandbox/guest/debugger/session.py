@@ -4,9 +4,7 @@
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportCallIssue=false
 from __future__ import annotations
 
-import os
 import sys
-import threading
 
 from . import inspecting, newer, project, report, values
 from .breakpoints import Table, relative
@@ -15,6 +13,7 @@ from .debugger import Debugger
 from .frames import ours
 from .interrupt import evaluator
 from .locations import Resolver
+from .own import os, threading
 from .turn import Turn
 
 
@@ -40,6 +39,7 @@ class Session:
         self._local = threading.local()
         self._lines = []
         self._left = 0  # lines that the supervisor knows not to be taken yet
+        self._several = False  # lines in this request
         self._not_run = []
         self._request = None
         self._quiet = False
@@ -63,6 +63,8 @@ class Session:
             self.child = False
         self.report = report.Report(self)
         self.main_debugger = Debugger(self)
+        self._aliases = dict(message.get("aliases") or {})
+        self.main_debugger.aliases.update(self._aliases)
         self._local.debugger = self.main_debugger
         self.table.restore(self.main_debugger, message.get("breakpoints") or [])
         if message.get("next_breakpoint"):
@@ -109,6 +111,21 @@ class Session:
         """A stop: `show` is pdb's own way to say so and to ask. Returns when the program is to go on."""
         if debugger.busy or not self.channel.ready():
             return
+        early, debugger.early = debugger.early, False
+        of_stop = debugger.why, debugger.hit, debugger.raised
+        prompted = self._stopped(debugger, frame, show)
+        debugger.early = early and not prompted
+        if early and prompted and debugger.free:
+            # The first prompt is where the program has been started to: what goes on from there has come here.
+            self.engine.pause(debugger)
+            self.report.forget_values()
+            debugger.why, debugger.hit, debugger.raised = of_stop
+            self._stopped(
+                debugger, frame, show if frame is None else lambda: debugger.interaction(frame, None)
+            )
+
+    def _stopped(self, debugger, frame, show):
+        """Whether anything was asked."""
         debugger.busy = True
         debugger.stops += 1
         self.turn.take()
@@ -121,6 +138,8 @@ class Session:
                 self._drop_lines()
             show()
             prompted = debugger.prompted
+        except Exception as exc:  # ours, or pdb's: the program must not get it
+            self.tell("The debugger failed at a stop: %s: %s" % (type(exc).__name__, values.text_of(exc)))
         finally:
             # An interrupt that comes from now on breaks into the program once it goes on.
             with self.gate:
@@ -128,6 +147,7 @@ class Session:
                 self.evaluating = None
                 debugger.returned = debugger.raised = debugger.hit = None
                 self._leave(debugger, frame, prompted)
+        return prompted
 
     def _leave(self, debugger, frame, prompted):
         if prompted:
@@ -135,7 +155,10 @@ class Session:
         self.breakpoints_changed()
         debugger.stepping = not debugger.free
         debugger.guard = self._guard(debugger, frame) if debugger.stepping else None
+        debugger.anywhere = False
         debugger.step_begins(frame)
+        if not debugger.stepping:
+            debugger.let_go()
         if prompted or self._left != len(self._lines):
             # Now, and not at the next prompt, what the supervisor can't know otherwise: the program may die before it.
             self._left = len(self._lines)
@@ -154,7 +177,7 @@ class Session:
         self.channel.send(event)
 
     def _guard(self, debugger, frame):
-        if frame is None or not self.project.contains(frame):
+        if frame is None or debugger.anywhere or not self.project.contains(frame):
             return None
         # Behind the end of a task there is nothing but the event loop.
         return self.project.contains if self.just_my_code or debugger.ends_task(frame) else None
@@ -177,9 +200,11 @@ class Session:
             frame = frame.f_back
         return frame.f_back if frame is not None and frame.f_back is not None else frame
 
-    def set_trace(self, frame, commands=None):
-        """`breakpoint()` in the program; `commands` run before anything is asked (3.14)."""
+    def set_trace(self, frame, commands=None, header=None):
+        """`breakpoint()` in the program; `header` is said first, `commands` run before anything is asked (3.14)."""
         debugger = self.debugger()
+        if header is not None:
+            self.reply.write("%s\n" % header)
 
         def show():
             debugger.cmdqueue += [line for line in commands or () if line.strip()[:1] not in ("", "#")]
@@ -228,9 +253,15 @@ class Session:
 
     def _passed(self, exc):
         """Did this exception come through code of the repository?"""
-        return bool(self._places(exc))
+        return bool(self.places(exc))
 
-    def _places(self, exc):
+    def at_tests(self):
+        """A test runner is at work: its frames are folded and steps stay in the repository, unless that was refused."""
+        if self.just_my_code is None:
+            self.just_my_code = True
+
+    def places(self, exc):
+        """[(code, line)] of the repository that an exception came through, outermost first."""
         found, traceback = [], exc.__traceback__
         while traceback is not None:
             if self.project.contains(traceback.tb_frame):
@@ -263,6 +294,8 @@ class Session:
         caller = sys._getframe(2).f_locals.get("self")
         debugger = caller if hasattr(caller, "curframe") else self.debugger()
         self.evaluating = None
+        if not self._lines and self._several and self.reply.asks_for_more():
+            self._lines, self._several = [""], False  # as an empty line ends a block that is typed
         if self._lines:
             self.reply.drop_prompt()
             self._tell_line()
@@ -271,10 +304,20 @@ class Session:
         self.evaluating = threading.get_ident()
         return self._lines.pop(0)
 
+    def _add_aliases(self, event):
+        """They are to be those of the next run."""
+        if self.main_debugger.aliases != self._aliases:
+            event["aliases"] = self._aliases = dict(self.main_debugger.aliases)
+
+    def rest(self):
+        """The lines of the request that were not taken yet; who takes some removes them."""
+        return self._lines
+
     def _tell_line(self):
         """The next line of a request is run: it may take too long, or end the program."""
         event = {"event": "line", "id": self._request, "left": len(self._lines) - 1}
         event["text"] = self.reply.fresh()
+        self._add_aliases(event)
         self._left = None  # whatever comes of it is news
         self.channel.send(event)
 
@@ -294,6 +337,7 @@ class Session:
         table = self.table.changes(self.main_debugger)
         if table is not None:
             event["breakpoints"] = table
+        self._add_aliases(event)
         if self.table.failed:
             self.hold_notices.append(self.table.failed)
             self.table.failed = None
@@ -341,6 +385,7 @@ class Session:
             if kind == "command":
                 self._request = message.get("id")
                 self._lines = [str(line) for line in message.get("lines") or [""]]
+                self._several = len(self._lines) > 1
                 self._quiet = bool(message.get("quiet")) and self.word is not None and self.child is None
             else:
                 self._answer(kind, message, debugger)
@@ -441,7 +486,7 @@ class Session:
         self.channel.send(event)
 
     def _tell_exit(self, exc):
-        for code, line in self._places(exc)[-1:]:
+        for code, line in self.places(exc)[-1:]:
             place = "%s:%d" % (self.relative(code.co_filename), line)
             self.notice("SystemExit was raised at %s in %s." % (place, code.co_name))
 

@@ -4,10 +4,9 @@
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportIncompatibleMethodOverride=false
 from __future__ import annotations
 
-import io
-import os
-import select
 import sys
+
+from .own import io, os, select
 
 
 class _Watched(io.FileIO):
@@ -30,8 +29,12 @@ class _Watched(io.FileIO):
         return super().read(size)
 
     def readall(self):
-        self._ask()
-        return super().readall()
+        found = bytearray()
+        while True:  # asks each time that there is nothing more for now
+            data = self.read(1 << 16)
+            if not data:
+                return bytes(found) if found or data is not None else None
+            found += data
 
 
 def watch(announce):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import bdb
 import contextlib
 import importlib
 import sys
 import types
+
+from .own import os
 
 _TERMINAL = ("readline", "_pyrepl.main")
 # `pdb -p` and the like, of which a program under a debugger has no need.
@@ -45,6 +48,7 @@ def _network():
 _KNOWN = "rlcompleter" in sys.modules
 with _network(), no_terminal():
     import pdb
+bdb.os = pdb.os = os  # pyright: ignore[reportAttributeAccessIssue] # they import it
 if not _KNOWN:
     sys.modules.pop("rlcompleter", None)  # it has found no readline, which the program may have a use for
 

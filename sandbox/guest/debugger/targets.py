@@ -20,6 +20,10 @@ class NotStarted(Exception):
     """The program can't be started; the text is what Python would say."""
 
 
+class _Said(Exception):
+    """It can't be started, and that was said; the exit code."""
+
+
 def place(target):
     """Set `sys.argv` and `sys.path` for a target. No code of the program runs yet."""
     kind, what, args = target.get("mode") or "script", target["target"], list(target.get("args") or [])
@@ -142,21 +146,28 @@ def describe(target):
     return [target.get("target") or ""] + args
 
 
-def run(session, code, scope, on_entry):
+def run(session, target, scope, on_entry):
     """Run the program. Returns the exit code Python is to end with; the last exception has been shown."""
     debugger = session.main_debugger
     debugger.botframe = sys._getframe()
-    debugger.mainpyfile = debugger.canonic(code.co_filename)
-    debugger.entering = on_entry
-    debugger._set_stopinfo(None if on_entry else debugger.botframe, None, 0 if on_entry else -1)
-    debugger.stepping = on_entry
+    debugger.set_continue()
+    debugger.early, debugger.busy = on_entry, False
     try:
         try:
             session.engine.resume(debugger, None)
+            code = _loaded(session, target, scope)  # runs the packages that a module is in
+            debugger.mainpyfile = debugger.canonic(code.co_filename)
+            if debugger.early:
+                debugger.entering, debugger.early = True, False
+                debugger._set_stopinfo(None, None, 0)
+                debugger.stepping = True
+                session.engine.resume(debugger, None)
             exec(code, scope)
         finally:
             session.engine.stop()
         exit_code, last = 0, None
+    except _Said as said:
+        return said.args[0]
     except SystemExit as exc:
         exit_code, last = _exit_code(exc), exc
     except KeyboardInterrupt as exc:
@@ -168,12 +179,23 @@ def run(session, code, scope, on_entry):
         session.post_mortem(exc)
         session.engine.stop()
     session.finished(exit_code, last)
+    debugger.leave()
+    session.engine.resume(debugger, None)  # for what is called at the exit
     if isinstance(last, (SystemExit, KeyboardInterrupt)):
         raise _trim(last)
     return exit_code
 
 
-def not_started(session, exc):
+def _loaded(session, target, scope):
+    try:
+        return load(target, scope)
+    except (NotStarted, SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as exc:
+        if session.places(exc):
+            raise  # the program's own
+        raise _Said(_not_started(session, exc)) from None
+
+
+def _not_started(session, exc):
     """Say why as Python would, and end."""
     if isinstance(exc, NotStarted):
         sys.stderr.write("%s\n" % exc)

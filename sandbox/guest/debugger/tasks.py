@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import gc
 import linecache
-import os
 import sys
-import time
 import types
 
 from .frames import ours, program_frames
+from .own import os, time
 
 MAX_TASKS = 10000
 MAX_GROUPS = 30  # tasks that wait at the same place are told together

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from .own import threading
 
 PATIENCE_S = 1.0  # how long a step may run before another thread's breakpoint is answered first
 
@@ -54,9 +54,3 @@ class Turn:
             self._stepper = me if stepping else None
             if self._waiting:
                 self._changed.notify_all()
-
-    def forget_stepper(self):
-        """The stepping thread has ended."""
-        with self._gate, self._lock:
-            self._stepper = None
-            self._changed.notify_all()

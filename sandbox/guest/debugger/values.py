@@ -4,17 +4,22 @@
 # pyright: reportOptionalMemberAccess=false
 from __future__ import annotations
 
-import os
-import time
+import collections
+import itertools
+import types
+import weakref
 
 from . import arrays
 from .guard import Overtime, limited
+from .own import os, time
 
 LENGTH = 400  # characters of a value in a stop
 _ITEMS = 12
 _DEPTH = 3
 _NAMES = 64
 _CHILDREN = 20
+_OTHERS = 1000  # items behind these that are compared by identity
+_MARKS = 250  # of one variable
 _REPR_S = 0.05
 
 
@@ -266,10 +271,18 @@ def _locals(frame):
     return found[: 4 * _NAMES]
 
 
-def _fingerprint(value, depth=2):
+def _fingerprint(value):
+    return _mark(value, _DEPTH, [_MARKS])
+
+
+def _mark(value, depth, left):
+    """What is the same as long as the value is, as deep as it is shown; no code of the program runs. `left` marks may still be made."""
     kind = type(value)
     if kind in _NUMBERS:
         return kind.__name__, 0, value if value == value else "nan"
+    if kind is str or kind is bytes:
+        return kind.__name__, id(value), hash(value)
+    left[0] -= 1
     if arrays.library(kind) is not None:
         try:
             mark = arrays.mark(value, kind)
@@ -277,46 +290,68 @@ def _fingerprint(value, depth=2):
             mark = None
         if mark is not None:
             return kind.__name__, id(value), mark
-    if kind in (str, bytes):
-        return kind.__name__, id(value), hash(value)
-    if depth and kind in (list, tuple, set, frozenset):
-        return kind.__name__, id(value), len(value), _some(value, depth)
-    if depth and kind is dict:
-        return (
-            kind.__name__,
-            id(value),
-            len(value),
-            _some(list(value)[:_CHILDREN], depth),
-            _some(_values(value), depth),
-        )
-    if depth and not issubclass(kind, type):  # isinstance would ask `__class__`
+    if not depth or left[0] < 0 or issubclass(kind, _OPAQUE):  # isinstance would ask `__class__`
+        return kind.__name__, id(value)
+    if kind is bytearray:
+        return kind.__name__, id(value), len(value), bytes(value[:_OTHERS])
+    base = _BASES.get(kind)
+    if base is None:
+        base = next((each for each in _CONTAINERS if issubclass(kind, each)), None)
+    parts = () if base is None else _items(value, base, depth - 1, left)
+    if kind is not base:
+        parts += tuple([_mark(each, depth - 1, left) for each in _held(value, kind)])
+    return (kind.__name__, id(value)) + parts
+
+
+def _items(value, base, depth, left):
+    """Marks of the first items of a container, identities of some more. Its own methods are left alone."""
+    values = iter(dict.values(value)) if base is dict else base.__iter__(value)
+    first = [_mark(item, depth, left) for item in itertools.islice(values, _CHILDREN)]
+    size = base.__len__(value)
+    if base is dict:
+        first += [_mark(key, depth, left) for key in itertools.islice(dict.__iter__(value), _CHILDREN)]
+    if size > _CHILDREN and base not in (set, frozenset):
+        first.append(hash(tuple(map(id, itertools.islice(values, _OTHERS)))))
+    return (size, tuple(first))
+
+
+def _held(value, kind):
+    """The values of the first attributes of an instance: those in its dict, and those in its slots."""
+    try:
+        own = object.__getattribute__(value, "__dict__")
+    except Exception:  # no dict, or a class that hides it
+        own = None
+    found = list(itertools.islice(dict.values(own), _CHILDREN)) if type(own) is dict else []
+    for member in _members(kind):
         try:
-            own = object.__getattribute__(value, "__dict__")
-        except Exception:  # no dict, or a class that hides it
-            own = None
-        if type(own) is dict:
-            return kind.__name__, id(value), len(own), _some(_values(own), depth)
-        if kind.__module__ == "collections" and hasattr(kind, "__len__"):
-            return kind.__name__, id(value), len(value)
-    return kind.__name__, id(value)
-
-
-def _values(value):
-    found = []
-    for key in value:
-        found.append(dict.get(value, key))
-        if len(found) >= _CHILDREN:
-            break
+            found.append(member.__get__(value, kind))
+        except AttributeError:
+            found.append(None)  # not set
     return found
 
 
-def _some(items, depth):
-    found = []
-    for item in items:
-        found.append(_fingerprint(item, depth - 1))
-        if len(found) >= _CHILDREN:
-            break
-    return tuple(found)
+_known_members = {}  # id of a class -> (reference to it, its slots)
+
+
+def _members(kind):
+    known = _known_members.get(id(kind))
+    if known is None or known[0]() is not kind:
+        if len(_known_members) > 1000:
+            _known_members.clear()
+        found = [
+            member
+            for base in type.__dict__["__mro__"].__get__(kind)
+            if "__slots__" in type.__dict__["__dict__"].__get__(base)
+            for member in type.__dict__["__dict__"].__get__(base).values()
+            if type(member) is types.MemberDescriptorType
+        ]
+        known = _known_members[id(kind)] = (weakref.ref(kind), found[:_CHILDREN])
+    return known[1]
+
+
+_CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
+_BASES = {base: base for base in _CONTAINERS}
+_OPAQUE = (type, types.ModuleType)
 
 
 __all__ = ["LENGTH", "Memory", "Overtime", "attributes", "limited", "show", "text_of"]

@@ -1,10 +1,11 @@
 # ruff: noqa: INP001 - loaded by its name from here; the supervisor shares the names
 """Asks the supervisor, at PDBOX_DEBUG (a unix stream socket), whether this process is the program that is to be debugged.
 
-    question   4 bytes length, then version, process id, folder, and the words of the command line, with NUL between them
-    answer     4 bytes length (0: no; FORGET: no, and nobody after it either), then the words behind the interpreter to start the
-               debugger with, with NUL between them. The descriptor that comes along is for the stacks of a crash; `{channel}` and
-               `{dump}` stand for the two descriptors.
+    question   4 bytes length, then version (with a + where it can't come later, at a `breakpoint()`), process id, folder, and the words
+               of the command line, with NUL between them
+    answer     4 bytes length (0: no; PASS: no, but what it starts may be; FORGET: no, and nobody after it either), then the words
+               behind the interpreter to start the debugger with, with NUL between them. The descriptor that comes along is for the
+               stacks of a crash; `{channel}` and `{dump}` stand for the two descriptors.
 
 At yes, this process becomes the debugger by starting its interpreter anew, without a trace of us in the environment: the program and all
 that it starts are as if they had been started directly. Nothing is imported here that a module of the program could stand in for.
@@ -15,6 +16,7 @@ import sys
 
 VARIABLE = "PDBOX_DEBUG"
 FORGET = 0xFFFFFFFF
+PASS = 0xFFFFFFFE
 TOX = {
     "TOX_TESTENV_PASSENV": " PYTHONPATH PDBOX_DEBUG",
     "TOX_OVERRIDE": "testenv.pass_env+=PYTHONPATH,PDBOX_DEBUG",
@@ -24,9 +26,12 @@ _TIMEOUT_S = 20.0
 _MAX_ANSWER = 1 << 22
 
 
-def ask(leave_path):
-    """Become the debugger, or return. `leave_path()` takes this folder out of the environment."""
-    words = command_line()
+def ask(load, leave_path, words=None, executable=None):
+    """Become the debugger, or return. `load(name)` gives a module of this folder, `leave_path()` takes it out of the environment.
+
+    `words` are the command line of the program, and `executable` its interpreter, where that is not this process as it is.
+    """
+    words = words or command_line()
     if not words:
         return
     from _socket import AF_UNIX, SOCK_STREAM, socket
@@ -35,13 +40,15 @@ def ask(leave_path):
     try:
         channel.settimeout(_TIMEOUT_S)
         channel.connect(os.environ[VARIABLE])
-        fields = ["%d.%d" % sys.version_info[:2], str(os.getpid()), os.getcwd()] + words
+        version = "%d.%d" % sys.version_info[:2] + ("+" if executable else "")
+        fields = [version, str(os.getpid()), os.getcwd()] + words
         question = b"\0".join(os.fsencode(field) for field in fields)
         channel.sendall(len(question).to_bytes(4, "big") + question)
-        answer, descriptors = _answer(channel, leave_path)
+        answer, descriptors = _answer(channel, load, leave_path)
         if answer and descriptors:
             channel.settimeout(None)
-            _become(answer, channel.fileno(), descriptors[0], words[0], leave_path)
+            name = executable or sys.executable
+            _become(name, answer, channel.fileno(), descriptors[0], words[0], leave_path)
     finally:
         channel.close()
 
@@ -58,7 +65,7 @@ def command_line():
     return list(words)
 
 
-def _answer(channel, leave_path):
+def _answer(channel, load, leave_path):
     from _socket import CMSG_SPACE
 
     head, ancillary = channel.recvmsg(4, CMSG_SPACE(4))[:2]
@@ -69,7 +76,10 @@ def _answer(channel, leave_path):
             return b"", descriptors
         head += more
     size, text = int.from_bytes(head, "big"), b""
-    if size == FORGET:
+    if size == PASS:
+        # Nothing of us is left in the environment: what this process starts gets it again.
+        load("_pdbox_started").Watch(os.environ[VARIABLE], lambda: VARIABLE, lambda text: None).install()
+    if size in (FORGET, PASS):
         forget(leave_path)
     while len(text) < size <= _MAX_ANSWER:
         more = channel.recv(size - len(text))
@@ -79,14 +89,14 @@ def _answer(channel, leave_path):
     return text, descriptors
 
 
-def _become(answer, channel, dump, name, leave_path):
+def _become(executable, answer, channel, dump, name, leave_path):
     channel, dump = _kept(channel), _kept(dump)
     words = [os.fsdecode(word) for word in answer.split(b"\0")]
     words = [
         word.format(channel=channel, dump=dump) if word in ("{channel}", "{dump}") else word for word in words
     ]
     forget(leave_path)
-    os.execv(sys.executable, [name] + words)
+    os.execv(executable, [name] + words)
 
 
 def _kept(descriptor):

@@ -13,13 +13,16 @@ _address = ""
 _load = __import__
 _session = None
 _refused = False
+_started = None
 
 
 def install(load, leave_path):
     """Take over the ways in; take out of the environment what brought us here. `load(name)` gives a module of this folder."""
-    global _address, _load
+    global _address, _load, _started
     _address, _load = os.environ.pop(VARIABLE), load
     leave_path()
+    _started = load("_pdbox_started").Watch(_address, lambda: VARIABLE, lambda text: None)
+    _started.install()
     stock = sys.breakpointhook
 
     def breakpointhook(*args, **kwargs):
@@ -95,7 +98,7 @@ def _joined():
         channel.sendall(len(question).to_bytes(4, "big") + question)
         channel.settimeout(None)
         loaded = set(sys.modules)
-        return _debugger().join(channel.detach(), loaded, _address)
+        return _debugger().join(channel.detach(), loaded, _started)
     except Exception:  # without us the program stops as it would have
         channel.close()
         return None

@@ -33,6 +33,13 @@ def plugin_of(hookimpl):
             self._run = Run()
 
         @hookimpl(tryfirst=True)
+        def pytest_cmdline_main(self, config):
+            self._run.prepare(config)
+
+        def pytest_report_header(self, config):
+            return self._run.header
+
+        @hookimpl(tryfirst=True)
         def pytest_sessionstart(self, session):
             # First, so that the workers that xdist starts here don't report.
             self._run.begin(session.config)
@@ -77,6 +84,17 @@ class Run(object):
     def __init__(self):
         self._running = {}
         self._claimed = False
+        self.header = None
+
+    @quiet
+    def prepare(self, config):
+        """Nobody is there to answer pdb: with `--pdb` the run would end at the first failure, with `--trace` no test would be run."""
+        asked = [option for option in ("usepdb", "trace") if getattr(config.option, option, False)]
+        for option in asked:
+            setattr(config.option, option, False)
+        if asked:
+            names = " and ".join("--" + option.replace("use", "") for option in asked)
+            self.header = "pdbox: %s is off, nobody is here to answer pdb" % names
 
     @quiet
     def begin(self, config):

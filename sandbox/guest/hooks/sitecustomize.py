@@ -12,7 +12,7 @@ def _hook():
     if sys.version_info < (3, 6):
         return
     if os.environ.get("PDBOX_DEBUG"):
-        _load("_pdbox_debug").ask(_leave_path)
+        _load("_pdbox_debug").ask(_load, _leave_path)
     if os.environ.get("PDBOX_JOIN"):
         _load("_pdbox_join").install(_load, _leave_path)
     if os.environ.get("PDBOX_REPORT"):
@@ -28,13 +28,7 @@ def _load(name):
 
 
 def _leave_path():
-    """Take this folder out of the environment: what is started from now on need not come by here."""
-    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    entries = [entry for entry in entries if not entry or os.path.abspath(entry) != _here]
-    if entries:
-        os.environ["PYTHONPATH"] = os.pathsep.join(entries)
-    else:
-        os.environ.pop("PYTHONPATH", None)
+    _load("_pdbox_path").leave()
 
 
 def _go_on():

@@ -13,7 +13,8 @@ INTERRUPT_S = 2.0
 """How long a program is given to come to a prompt when it is broken into."""
 OVERTIME_S = 0.25
 """How much later than its deadline a call may answer, when it breaks in then."""
-_AGAIN_S = 0.1
+_AGAIN_S = 0.02, 0.1
+"""The first time an interrupt is sent again after this, later after up to that."""
 _STACKS_S = 0.15
 _KILL_S = 5.0
 WAIT = "`wait` waits for it, `wait` with interrupt=true stops it where it is, the command `q` kills it."
@@ -106,7 +107,7 @@ class Asking(Reports):
             reply = self._replies.pop(number, None)
         if reply is None:
             if not self._gone and self._at is target:
-                self._give_up(target, number, deadline, call)
+                self._give_up(target, number, deadline)
             return None
         if reply.get("error"):
             error = reply["error"]
@@ -122,9 +123,9 @@ class Asking(Reports):
         target.since = time.monotonic()
         return number
 
-    def _give_up(self, target: Target, number: int, deadline: float, call) -> None:
+    def _give_up(self, target: Target, number: int, deadline: float) -> None:
         """Break into a request. Until its reply comes, which is dropped, the program runs in it."""
-        self._break_in(deadline, call)
+        self._break_in(deadline)
         with self._changed:
             self._replies.pop(number, None)
             if target.owed == number and self._at is target and not self._gone:
@@ -132,7 +133,7 @@ class Asking(Reports):
 
     # Breaking in.
 
-    def _break_in(self, deadline: float, call) -> tuple:
+    def _break_in(self, deadline: float) -> tuple:
         """Interrupt what runs past `deadline`, or was cancelled."""
         now = time.monotonic()
         return self._interrupt(min(now + INTERRUPT_S, max(deadline, now) + OVERTIME_S))
@@ -146,12 +147,14 @@ class Asking(Reports):
                 return True, None, None
             if target.lost:
                 return False, _CUT_OFF, None
+        pause, longest = _AGAIN_S
         while not self._arrived(target, seen, 0.0):
-            # The debugger lets an interrupt pass between two things that it does (it may not have read the command yet), and programs
-            # may catch it: so it is sent until it has had its effect.
+            # The debugger lets an interrupt pass between two things that it does (it may not have read the command yet), a program may be
+            # just about to wait for something, which then goes on: so it is sent until it has had its effect.
             target.interrupt()
-            if self._arrived(target, seen, min(_AGAIN_S, left(deadline))):
+            if self._arrived(target, seen, min(pause, left(deadline))):
                 break
+            pause = min(2 * pause, longest)
             if not left(deadline):
                 stacks = self._present().stacks(target, _STACKS_S)
                 return (True, None, None) if self._arrived(target, seen, 0.0) else (False, _STUCK, stacks)
@@ -217,6 +220,8 @@ class Asking(Reports):
             self._debuggee.output.drain()
             output = self._debuggee.output.take()
         replies = self._take(wanted)
+        if self.state == "exited":
+            self._untold_end = None
         if self._targets.seen and self.state != "exited":
             extra["process"] = self._at.told_as()
         return stop_of(

@@ -78,14 +78,15 @@ class Breakpoints:
     def replace(self, table: list) -> bool:
         """Take the debugger's table; whether more than hit counts is new.
 
-        It may still have the lines of the old text of an edited file: those stay as moved here.
+        It may still have the lines of the old text of an edited file: those stay as moved here. Raises ValueError, and takes nothing, where
+        it is none: it was forged.
         """
         with self._lock:
             new = {}
-            for row in table[:MAX_BREAKPOINTS]:
-                point = {name: row.get(name, default) for name, default in FIELDS.items()}
-                new[point["id"]] = self._merged(point)
-            self._told.update({row.get("id"): _place(row) for row in table})
+            points = [_checked(row) for row in table[:MAX_BREAKPOINTS]]
+            for point in points:
+                new[point["id"]] = self._merged(dict(point))
+            self._told.update({point["id"]: _place(point) for point in points})
             old, self._table = self._table, new
             self._following = max([self._following] + [number + 1 for number in new])
             self._forget_files()
@@ -219,6 +220,18 @@ def _stamp(file) -> tuple | None:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _checked(row: dict) -> dict:
+    """The fields of a breakpoint; raises ValueError where one is of another kind than it can be."""
+    point = {name: row.get(name, default) for name, default in FIELDS.items()}
+    for name, value in point.items():
+        kind = str if FIELDS[name] is None else type(FIELDS[name])
+        if not isinstance(value, kind) and not (value is None and FIELDS[name] is None):
+            raise ValueError("a breakpoint with the %s %.50r" % (name, value))
+    if not all(isinstance(command, str) for command in point["commands"]):
+        raise ValueError("a breakpoint with commands that are no text")
+    return point
 
 
 def _place(point: dict) -> tuple:

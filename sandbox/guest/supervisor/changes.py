@@ -48,8 +48,7 @@ def take_snapshot(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
 
 
 def _snapshot(workspace: Workspace, rules: RuleSet, wanted) -> Snapshot:
-    with os_errors(workspace.home):
-        snapshot = Snapshot(Contents(workspace.home))
+    snapshot = _empty(workspace)
     now_ns = time.time_ns()
     for entry in workspace.walk(".", rules):
         if entry.kind in ("file", "link") and wanted(entry):
@@ -60,7 +59,14 @@ def _snapshot(workspace: Workspace, rules: RuleSet, wanted) -> Snapshot:
             except OSError as exc:
                 with os_errors(entry.path):
                     raise exc
+    with os_errors(workspace.home):
+        snapshot.contents.flush()
     return snapshot
+
+
+def _empty(workspace: Workspace) -> Snapshot:
+    with os_errors(workspace.home):
+        return Snapshot(Contents(workspace.home))
 
 
 def _counted(snapshot: Snapshot) -> tuple[dict, bytes]:
@@ -115,7 +121,7 @@ def _kind(old, entry, now_ns: int):
 
 
 def _same_content(old: Kept, entry, now_ns: int) -> bool:
-    probe = Kept(git_mode(entry.info.st_mode), old.bits, old.size, old.digest, 0, 0, None)
+    probe = Kept(git_mode(entry.info.st_mode), old.bits, old.size, old.digest, None, None)
     return is_same(probe, entry.full, entry.info, now_ns)
 
 
@@ -174,7 +180,10 @@ def protect(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     everything = RuleSet(
         {"read_only": (args.get("rules") or {}).get("read_only")}
     )  # hidden files are protected as well
-    snapshot = _snapshot(workspace, everything, lambda entry: entry.read_only)
+    if everything.read_only:
+        snapshot = _snapshot(workspace, everything, lambda entry: entry.read_only)
+    else:
+        snapshot = _empty(workspace)
     with workspace.lock:
         old, workspace.protected, workspace.rules = workspace.protected, snapshot, rules
         if old is not None:
@@ -197,7 +206,7 @@ def restore(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
 def _put_back(workspace: Workspace, path: str, snapshot: Snapshot) -> bool:
     kept, full = snapshot.files[path], os.path.join(workspace.root, path)
     with os_errors(path):
-        if _is_kept(kept, workspace, full):
+        if _is_kept(kept, full):
             return False
         _make_way(workspace, path)
         data = snapshot.contents.get(kept)
@@ -209,7 +218,7 @@ def _put_back(workspace: Workspace, path: str, snapshot: Snapshot) -> bool:
     return True
 
 
-def _is_kept(kept: Kept, workspace: Workspace, full: str) -> bool:
+def _is_kept(kept: Kept, full: str) -> bool:
     folder = os.path.dirname(full)
     if os.path.realpath(folder) != folder:
         return False  # a folder on the way has become a link

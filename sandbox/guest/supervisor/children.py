@@ -10,12 +10,14 @@ import os
 import signal
 import subprocess
 import threading
+import time
 
 from .errors import GuestError
 
 MARK = "PDBOX_CHILD"
 """Environment variable that tells which child a process descends from."""
 _LOOKS = 50
+"""How many milliseconds a process is given to be another program (exec), which shows no environment meanwhile."""
 
 
 class Child:
@@ -43,6 +45,10 @@ class Child:
     def descendants(self) -> list[int]:
         """Process ids of its tree, itself included while it lives."""
         return self._owner.descendants(self)
+
+    def left(self, timeout: float) -> list[int]:
+        """Process ids of its tree that have not ended within `timeout` seconds."""
+        return self._owner.left(self, timeout)
 
     def kill_tree(self) -> int:
         """Kill it and everything that descends from it; gives how many those were.
@@ -136,6 +142,20 @@ class Children:
         """Process ids of the tree of `child`, itself included while it lives."""
         return sorted(self._tree(child, _processes()))
 
+    def left(self, child: Child, timeout: float) -> list[int]:
+        """Process ids of the tree of `child` that have not ended within `timeout` seconds."""
+
+        pids: list[int] = []
+
+        def gone() -> bool:
+            # One look misses what a process has just started before it ended itself.
+            pids[:] = self.descendants(child) or self.descendants(child)
+            return not pids
+
+        with self._changed:
+            self._changed.wait_for(gone, timeout)
+        return pids
+
     def _start(self, child, argv, cwd, env, stdin, stdout, stderr, pass_fds) -> int:
         try:
             process = subprocess.Popen(
@@ -149,7 +169,7 @@ class Children:
                 start_new_session=True,
             )
         except (OSError, ValueError) as exc:
-            raise _cannot_start(argv, cwd, env, exc) from exc
+            raise _cannot_start(argv, cwd, exc) from exc
         # The reaper has its status; without this, a later Popen would look for it and might take another child's.
         process.returncode = 0
         return process.pid
@@ -315,13 +335,23 @@ def _mark_of(pid: int) -> str | None:
                 variables = file.read(1 << 20).split(b"\0")
         except OSError:
             return None
-        if variables != [b""]:
+        if variables != [b""] or not _is_being_replaced(pid):
             break
-        os.sched_yield()  # none at all: most likely it is just being replaced by another program (exec)
+        time.sleep(0.001)
     prefix = MARK.encode() + b"="
     return next(
         (variable.decode("ascii", "replace") for variable in variables if variable.startswith(prefix)), None
     )
+
+
+def _is_being_replaced(pid: int) -> bool:
+    """Whether it is in the middle of an exec: its environment, which shows as empty, has no end yet."""
+    try:
+        with open("/proc/%d/stat" % pid, "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    return len(fields) > 48 and fields[0] not in (b"Z", b"X") and fields[48] == b"0"
 
 
 def _kill(pid: int) -> None:
@@ -352,7 +382,7 @@ def signal_name(number: int) -> str:
         return "SIG%d" % number
 
 
-def _cannot_start(argv: list, cwd: str, env: dict, exc: Exception) -> GuestError:
+def _cannot_start(argv: list, cwd: str, exc: Exception) -> GuestError:
     name = argv[0] if argv else ""
     if isinstance(exc, ValueError):
         return GuestError("invalid", "`%s` can't be started: %s." % (name, exc))

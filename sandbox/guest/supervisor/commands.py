@@ -25,12 +25,12 @@ _TAIL = 400
 
 def execute(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     """{command | argv, cwd, env, timeout_s, max_output, stdin} -> {"exit_code", "signal", "timed_out", "output", "omitted", "gap", "kept",
-    "duration_s"}.
+    "killed", "duration_s"}.
 
     `command` is run by bash (by sh where there is none). `output` is stdout and stderr in the order of arrival; of more than `max_output`
     bytes the middle is left out, `omitted` says how many bytes and `gap` before which character. `kept` is its number for `output.read`.
-    When the command has ended, or at the deadline, or when the call is cancelled, everything it has started is killed. Progress: {"output":
-    the last 400 characters}.
+    When the command has ended, or at the deadline, or when the call is cancelled, everything it has started is killed: `killed` processes.
+    Progress: {"output": the last 400 characters}.
     Raises GuestError (invalid, not_found, path, cancelled).
     """
     return run(args, call, {}, None).answer(), b""
@@ -94,6 +94,7 @@ class Run:
         self.told_size = 0
         self.call = call
         self.timed_out = False
+        self.killed = 0
         self.duration_s = 0.0
         self.status: tuple = (None, None)
 
@@ -114,7 +115,7 @@ class Run:
             self._wait(read_fd, wake, started + self._timeout_s)
             # Before its leftovers are killed: what the command itself has written is read to the last byte.
             self._read(read_fd)
-            self._child.kill_tree()
+            self.killed = self._child.kill_tree()
             self._drain(read_fd)
             self.status = self._child.wait(_DRAIN_S) or (None, "SIGKILL")
         finally:
@@ -139,6 +140,7 @@ class Run:
             "omitted": omitted,
             "gap": gap,
             "kept": self.call.state.kept.keep(_marked(text, gap, omitted)),
+            "killed": self.killed,
             "duration_s": round(self.duration_s, 3),
         }
 

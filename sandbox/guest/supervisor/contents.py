@@ -1,4 +1,4 @@
-"""Contents of files as they were: compressed, in one file without a name that no program in the sandbox can open."""
+"""Contents of files as they were: in one file without a name that no program in the sandbox can open."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import threading
 import zlib
 
 _CHUNK = 1 << 18
+_PLAIN = 8 << 20
+"""Bytes that are kept as they are. What comes after them is compressed, which takes longer than all else."""
 _RACY_NS = 50_000_000
 """Clocks of file systems tick in jiffies: a file as young as this may change once more without its times showing it."""
 
@@ -17,15 +19,15 @@ _RACY_NS = 50_000_000
 class Kept:
     """One file as it was: `mode` as git writes it (100644, 100755, 120000), `bits` its permissions."""
 
-    __slots__ = ("mode", "bits", "size", "digest", "offset", "length", "seen")
+    __slots__ = ("mode", "bits", "size", "digest", "place", "seen")
 
-    def __init__(self, mode: int, bits: int, size: int, digest: str, offset: int, length: int, seen) -> None:
+    def __init__(self, mode: int, bits: int, size: int, digest: str, place, seen) -> None:
         self.mode = mode
         self.bits = bits
         self.size = size
         self.digest = digest
-        self.offset = offset
-        self.length = length
+        self.place = place
+        """(offset, length, compressed?) in the store; None: its content is not kept."""
         self.seen = seen
         """What its lstat was when it was last found to be the same; None while that proves nothing."""
 
@@ -41,8 +43,8 @@ class Contents:
     def keep(self, full: str, info, now_ns: int) -> Kept:
         """Keep the file or link `full`, whose lstat is `info`. Raises OSError when it can't be read or there is no space."""
         with self._lock:
-            packer, offset = zlib.compressobj(1), self._end
-            self._file.seek(offset)
+            offset = self._end
+            packer = zlib.compressobj(1) if offset + info.st_size > _PLAIN else None
             if stat.S_ISLNK(info.st_mode):
                 target = os.fsencode(os.readlink(full))
                 pieces, hasher = [target], blob_hasher(len(target))
@@ -52,19 +54,27 @@ class Contents:
             for piece in pieces:
                 hasher.update(piece)
                 size += len(piece)
-                self._put(packer.compress(piece))
-            self._put(packer.flush())
+                self._put(packer.compress(piece) if packer else piece)
+            if packer:
+                self._put(packer.flush())
+            place = (offset, self._end - offset, packer is not None)
         seen = signature(info) if size == info.st_size else None
         if now_ns - info.st_ctime_ns < _RACY_NS:
             seen = None
         bits = stat.S_IMODE(info.st_mode)
-        return Kept(git_mode(info.st_mode), bits, size, hasher.hexdigest(), offset, self._end - offset, seen)
+        return Kept(git_mode(info.st_mode), bits, size, hasher.hexdigest(), place, seen)
 
     def get(self, kept: Kept) -> bytes:
         """The whole content of a kept file."""
+        offset, length, compressed = kept.place
+        self.flush()
+        data = b"".join(_pread(self._file.fileno(), offset, length))
+        return zlib.decompress(data) if compressed else data
+
+    def flush(self) -> None:
+        """Write what is still in memory. Raises OSError when there is no space."""
         with self._lock:
-            self._file.seek(kept.offset)
-            return zlib.decompress(self._file.read(kept.length))
+            self._file.flush()
 
     def close(self) -> None:
         """Forget all of it."""
@@ -75,6 +85,16 @@ class Contents:
         if data:
             self._file.write(data)
             self._end += len(data)
+
+
+def _pread(fd: int, offset: int, length: int):
+    """Pieces of a file, whose position stays where it is: at the end, for what is kept next."""
+    while length > 0:
+        piece = os.pread(fd, length, offset)
+        if not piece:
+            return
+        offset, length = offset + len(piece), length - len(piece)
+        yield piece
 
 
 def _room(folder: str) -> int:
@@ -111,12 +131,14 @@ def git_mode(mode: int) -> int:
 def read_pieces(full: str):
     """The content of a regular file, piece by piece. Raises OSError, also when it is a link or no regular file."""
     fd = os.open(full, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb", buffering=0) as file:
+    try:
         while True:
-            piece = file.read(_CHUNK)
+            piece = os.read(fd, _CHUNK)
             if not piece:
                 return
             yield piece
+    finally:
+        os.close(fd)
 
 
 def digest_of(full: str, info) -> str:

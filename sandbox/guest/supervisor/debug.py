@@ -42,9 +42,8 @@ def op_inspect(args: dict, payload: bytes, call) -> tuple:
 
 def op_configure(args: dict, payload: bytes, call) -> tuple:
     """debug.configure {entrypoint, env, just_my_code, path} -> {}"""
-    just_my_code = args.get("just_my_code", True)
     call.state.program.configure(
-        args.get("entrypoint"), args.get("env") or {}, bool(just_my_code), args.get("path") or []
+        args.get("entrypoint"), args.get("env") or {}, args.get("just_my_code"), args.get("path") or []
     )
     return {}, b""
 

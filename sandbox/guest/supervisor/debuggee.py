@@ -22,14 +22,16 @@ KEPT_BYTES = 4 << 20
 STDIN_BYTES = 1 << 20
 _NATIVE_BYTES = 64 << 10
 _PIPE_BYTES = 1 << 20
-_LAUNCHER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "debugger", "launch.py")
+_GUEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_LAUNCHER = os.path.join(_GUEST, "debugger", "launch.py")
+_OURS = 'File "%s' % (_GUEST + os.sep)
 _OF_CHILDREN = {"child": True, "held": True, "stop_on_entry": False, "post_mortem": False}
 _READ_CALLS = {"x86_64": "0", "aarch64": "63"}
 
 
 class Debuggee:
     """A started program, and its children. Events of their debuggers go to `listener.on_event(target, header)`, the end of the program to
-    `listener.on_exit(self)`; of children `listener.admit(self, forked)`, `on_child(target, counts)` and `on_gone(target)` tell;
+    `listener.on_exit(self)`; of children `listener.admit(self, now_or_never)`, `on_child(target, counts)` and `on_gone(target)` tell;
     `returning(self, pid)` and `on_back(target)` of those whose channel was closed and that have another one.
 
     All are called in threads of this object. Raises GuestError when the interpreter can't be started.
@@ -115,9 +117,9 @@ class Debuggee:
             self._reaped(self.child)
         threading.Thread(target=self._receive, name="debugger", daemon=True).start()
 
-    def wants_child(self, forked: bool = False) -> bool:
+    def wants_child(self, now_or_never: bool = False) -> bool:
         """Whether a child of the program is to be debugged; where there are too many, that is told."""
-        return self._listener.admit(self, forked)
+        return self._listener.admit(self, now_or_never)
 
     def on_child(self, channel: socket.socket, pid: int, text: str | None, told, counts) -> bool:
         """A child of the program is there: `text` and `told` are what it runs, None where it was forked; then it has
@@ -200,7 +202,8 @@ class Debuggee:
                     break
                 text += data
                 timeout = 0.05  # it is written in small pieces, without a mark at its end
-        return text.decode("utf-8", "backslashreplace").strip() or None
+        lines = text.decode("utf-8", "backslashreplace").strip().splitlines(True)
+        return "".join(line for line in lines if _OURS not in line) or None
 
     def write_stdin(self, data: bytes, eof: bool) -> None:
         """Feed the program's stdin; never waits for it to read.
@@ -209,12 +212,22 @@ class Debuggee:
         """
         self._stdin.write(data, eof)
 
-    def reads_stdin(self) -> bool:
-        """Whether some process of the program is blocked reading the stdin that we feed, as far as the system tells."""
+    @property
+    def stdin_ended(self) -> bool:
+        """Whether the program has been given the end of its stdin: it waits for nothing more, whatever it reads."""
+        return self._stdin.ended
+
+    def reads_stdin(self, idle: bool = False) -> bool:
+        """Whether some process of the program is blocked reading the stdin that we feed, as far as the system tells; with `idle`, whether
+        that is so while none of its threads runs.
+        """
         number = _READ_CALLS.get(os.uname().machine)
         if number is None or self.child.status is not None:
             return False
-        return any(self._blocked_in_read(pid, number) for pid in self.child.descendants())
+        pids = self.child.descendants()
+        return any(self._blocked_in_read(pid, number) for pid in pids) and not (
+            idle and any(map(_runs, pids))
+        )
 
     def kill(self) -> int:
         """Kill it and all that it started; gives how many processes that were."""
@@ -243,7 +256,10 @@ class Debuggee:
         while True:
             reading, channel = target.reading, target.channel
             assert reading is not None and channel is not None
-            if not reading.run() or not target.comes_back(channel):
+            if not reading.run():
+                target.hang_up()  # it would wait for an answer
+                return
+            if not target.comes_back(channel):
                 return
             channel.close()
 
@@ -324,6 +340,10 @@ class _Stdin:
         self._eof = False
         self._writing = False
 
+    @property
+    def ended(self) -> bool:
+        return self._eof
+
     def write(self, data: bytes, eof: bool) -> None:
         with self._lock:
             if self._eof:
@@ -372,6 +392,12 @@ class _Stdin:
         if self._eof and self._fd != -1:
             os.close(self._fd)
             self._fd = -1
+
+
+def _runs(pid: int) -> bool:
+    """Whether a thread of the process runs, or would if it were its turn."""
+    stats = (first_line("/proc/%d/task/%s/stat" % (pid, task)) for task in _listing("/proc/%d/task" % pid))
+    return any(stat.rpartition(")")[2].split()[:1] == ["R"] for stat in stats)
 
 
 def _listing(path: str) -> list:

@@ -23,6 +23,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 _PYTHON = re.compile(r"(python|pypy)(\d+(\.\d+)?)?t?(\.exe)?$")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")
 _CD = re.compile(r"\s*cd\s+((?:[^\s|&;<>$`*?~'\"\\]|\\.|'[^']*'|\"[^\"$`]*\")+)\s*&&\s*")
+_NODE_ID = re.compile(r"(?<!\S)[^\s'\"\[]+::[^\s'\"\[]*\[")
 _SHELL = re.compile(
     r"""\\. | '[^']*' | "(?:\\.|[^"\\$`])*(?P<inside>[$`])?(?:\\.|[^"\\])*" | (?P<unquoted>[^\\'"])""",
     re.X | re.S,
@@ -66,16 +67,17 @@ def parse(text: str, workdir: str, env: dict) -> Launch:
 
     Raises GuestError (invalid, not_found), saying what is wrong with it.
     """
-    cwd, rest = _changed_folder(text, workdir)
+    line = _with_quoted_ids(text)
+    cwd, rest = _changed_folder(line, workdir)
     if _needs_shell(rest):
-        return _followed(text, {}, workdir, _by_shell(text, _Place(text, workdir, env)))
+        return _followed(text, {}, workdir, _by_shell(line, _Place(text, workdir, env)))
     words = _words(rest, text)
     own_env, words = _assignments(words)
     if not words:
         raise GuestError("invalid", "The entry point `%s` names no program." % text.strip(), FORMS)
     place = _Place(text, cwd, dict(env, **own_env))
     if words[0].startswith("-"):  # of `env` or `time`
-        return _followed(text, {}, workdir, _by_shell(text, place))
+        return _followed(text, {}, workdir, _by_shell(line, place))
     command = _command(words, place)
     if command:
         return _followed(text, own_env, cwd, command)
@@ -204,6 +206,35 @@ def _changed_folder(text: str, workdir: str) -> tuple[str, str]:
         text = text[match.end() :]
         match = _CD.match(text)
     return os.path.normpath(cwd), text
+
+
+def _with_quoted_ids(text: str) -> str:
+    """`text` with quotes round each node id that is no word to a shell, for what is in its brackets: `a.py::b[x y]`."""
+    quoted, done = "", 0
+    for match in _NODE_ID.finditer(text):
+        start, end = match.start(), _end_of_brackets(text, match.end())
+        between = text[done:start]
+        if start >= done and end and not between.count("'") % 2 and not _is_word(text[start:end]):
+            quoted += between + shlex.quote(text[start:end])
+            done = end
+    return quoted + text[done:]
+
+
+def _is_word(text: str) -> bool:
+    try:
+        return len(shlex.split(text)) == 1
+    except ValueError:
+        return False
+
+
+def _end_of_brackets(text: str, start: int) -> int:
+    """Where the word ends whose bracket was opened right before `start`; 0 when it isn't closed at the end of a word."""
+    depth = 1
+    for position in range(start, len(text)):
+        depth += {"[": 1, "]": -1}.get(text[position], 0)
+        if depth <= 0 and text[position + 1 : position + 2] in ("", " ", "\t", ";"):
+            return position + 1
+    return 0
 
 
 def _words(rest: str, text: str) -> list:

@@ -77,6 +77,20 @@ def read_file(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     return header, data
 
 
+def read_texts(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
+    """{paths, max_bytes} -> {"sizes": [of each; null where there is no such file]} + the first `max_bytes` bytes of each."""
+    sizes, contents = [], []
+    for path in args.get("paths") or ():
+        try:
+            content = read_file({"path": path, "max_bytes": args.get("max_bytes")}, b"", call)[1]
+        except GuestError:
+            sizes.append(None)
+        else:
+            sizes.append(len(content))
+            contents.append(content)
+    return {"sizes": sizes}, b"".join(contents)
+
+
 def _marks(state, path: str) -> dict:
     state.breakpoints.file_changed(path)  # other programs may have edited it
     points = [point for point in state.breakpoints.table() if point["path"] == path]
@@ -222,6 +236,7 @@ OPS = {
     "files.list": list_folder,
     "files.stat": stat_file,
     "files.read": read_file,
+    "files.texts": read_texts,
     "files.write": write_file,
     "files.extract": extract,
 }

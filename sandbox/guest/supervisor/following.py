@@ -15,7 +15,7 @@ import socket
 import struct
 import threading
 
-from ..hooks._pdbox_debug import FORGET, TOX
+from ..hooks._pdbox_debug import FORGET, PASS, TOX
 from .choice import Question, choose, choose_child
 from .tests_run import HOOKS, with_hooks
 
@@ -34,7 +34,8 @@ class Following:
     """Answers the interpreters of one run.
 
     `listener.on_chosen(socket, pid, chosen)` is called for the first that is meant, unless `chosen` is there from the beginning; then
-    `wants_child()` and `on_child(socket, pid, text, target, counts)` for its children: whether there may be one more, and here it is;
+    `wants_child(now_or_never)` and `on_child(socket, pid, text, target, counts)` for its children: whether there may be one more,
+    and here it is;
     `on_back(socket, pid)` for one that has lost its connection.
     """
 
@@ -133,7 +134,7 @@ class Following:
                 asking.close()
 
     def _take_fork(self, asking: socket.socket, fields: list) -> bool:
-        if not self._listener.wants_child(forked=True):
+        if not self._listener.wants_child(now_or_never=True):
             return False
         counts = [tuple(map(int, entry.split(":"))) for entry in fields[2].split(",") if entry]
         asking.settimeout(None)
@@ -141,7 +142,7 @@ class Following:
         return self._listener.on_child(asking, _pid_of(asking, int(fields[1])), None, None, told)
 
     def _take_joining(self, asking: socket.socket, fields: list) -> bool:
-        if not self._listener.wants_child(forked=True):
+        if not self._listener.wants_child(now_or_never=True):
             return False
         asking.settimeout(None)
         pid = _pid_of(asking, int(fields[1]))
@@ -153,8 +154,8 @@ class Following:
             if self.chosen is None:
                 return self._choose(asking, question)
         chosen = choose_child(question, self._workdir)
-        if chosen is None or not self._listener.wants_child():
-            asking.sendall(struct.pack(">I", 0 if chosen is None else FORGET))
+        if chosen is None or not self._listener.wants_child(question.now_or_never):
+            asking.sendall(struct.pack(">I", PASS if chosen is None else FORGET))
             return False
         self._invite(asking, chosen)
         pid = _pid_of(asking, question.pid)
@@ -190,10 +191,10 @@ def _fields(asking: socket.socket) -> list:
 
 
 def _question(fields: list) -> Question:
-    if len(fields) < 4 or not re.match(r"\d+\.\d+$", fields[0]) or not fields[1].isdigit():
+    if len(fields) < 4 or not re.match(r"\d+\.\d+\+?$", fields[0]) or not fields[1].isdigit():
         raise ValueError("no question")
-    version = tuple(int(number) for number in fields[0].split("."))
-    return Question(version, int(fields[1]), fields[2], fields[3:])
+    version = tuple(int(number) for number in fields[0].rstrip("+").split("."))
+    return Question(version, int(fields[1]), fields[2], fields[3:], fields[0].endswith("+"))
 
 
 def _exactly(asking: socket.socket, size: int) -> bytes:

@@ -62,7 +62,9 @@ def main(config: dict) -> None:
     server.listen(config["socket"])
     if stream is not None:
         server.connect(stream, greeting=True)
-    state.load_program()  # while the other side reads the greeting
+    # While the other side reads the greeting. What brings the repository in goes first: it is asked for at once.
+    server.load("files")
+    state.load_program()
     reason = server.wait()
     _end(state, server, reason)
 

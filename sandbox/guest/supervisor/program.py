@@ -22,9 +22,18 @@ END_GRACE_S = 2.0
 QUIT_GRACE_S = 1.0
 RETURN_S = 0.1
 """After it a program that was stopped while it read is back in its read, which the debugger is not told."""
+LOOK_S = 0.25
+"""After it, and then ever more rarely, somebody looks whether what runs reads in a way that no debugger tells: a child, or C code."""
+_LOOK_SHARE = 20
 SHOW_S = 0.1
 """How long a program that runs is given to show what its test runner holds back."""
 PYTEST_USAGE_ERROR = 4
+FADE_S = 0.1
+"""How long what a program has started is given to end after it."""
+_LEFT_RUNNING = (
+    "It has left processes running that no debugger leads, breakpoints are not hit in them: pid %s. A daemon is debugged in the"
+    " foreground."
+)
 
 
 class Program(Switching):
@@ -39,11 +48,15 @@ class Program(Switching):
         """
         deadline = time.monotonic() + timeout_s
         if self._to_be_killed(lines, expect_stop):
-            call.share()
+            call.try_to_share()  # what takes up all threads may be just what is to be killed
             return self.kill("It was killed while it was running.")
         self._take_turn(deadline, call)
         try:
             self._check_stop(expect_stop)
+            if not any(line.strip() for line in lines) and self._at.place.at_pdb_prompt():
+                raise GuestError(
+                    "invalid", "The pdb command is empty.", "Say for example `b app.py:12`, `c` or `p x`."
+                )
             self._take_unseen()
             lines, answer = self._take_process_lines(lines, deadline, call)
             if answer is None:
@@ -64,12 +77,17 @@ class Program(Switching):
         else:
             self._look_whether_it_still_reads()
         if stopped:
-            self._await(lambda: self.state != "running" or call.cancelled.is_set(), left(deadline))
-            self._look_for_reading()
+            self._await_looking(
+                lambda seconds: self._await(
+                    lambda: self.state != "running" or call.cancelled.is_set(), seconds
+                ),
+                deadline,
+            )
             self._show_captured()
+        left_running = self._left_running(deadline)
         with self._changed:
             reason = "deadline" if self.state == "running" else None
-            notes = [why] if why and self.state == "running" else []
+            notes = [why] if why and self.state == "running" else left_running
             # A command that is still being served gets its own reply.
             return self._answer(self._others, notes, call, native_stack=stacks, reason=reason)
 
@@ -151,7 +169,9 @@ class Program(Switching):
         stacks = None
         if not self._await_outcome(target, number, self._sent(target, request, call), deadline, call):
             stacks = self._at_deadline(deadline, call)
+        left_running = self._left_running(deadline)
         with self._changed:
+            self._notes += left_running
             restart = self._restart if self._debuggee is debuggee else None
             if restart is None:
                 if self._gone:
@@ -198,7 +218,13 @@ class Program(Switching):
             self._await_settled(target, number, lent, min(RETURN_S, left(deadline)), call)
             self._look_for_reading()
             lent = target.lend()
-        settled = self._await_settled(target, number, lent, left(deadline), call)
+        lending = [lent]
+
+        def settled_within(seconds: float) -> bool:
+            lent = lending.pop() if lending else target.lend()
+            return self._await_settled(target, number, lent, seconds, call)
+
+        settled = self._await_looking(settled_within, deadline)
         if settled and not (self._quit or self._ending or call.cancelled.is_set()):
             return True
         call.try_to_share()
@@ -208,6 +234,17 @@ class Program(Switching):
             elif self._ending and not self._gone:
                 self._await_end(min(END_GRACE_S, left(deadline)))
             return settled and not (call.cancelled.is_set() and not self._settled(target, number))
+
+    def _await_looking(self, settled_within, deadline: float) -> bool:
+        """Whether `settled_within(seconds)` gets true until `deadline`."""
+        pause = LOOK_S
+        while not settled_within(min(pause, left(deadline))):
+            began = time.monotonic()
+            self._look_for_reading(idle=bool(left(deadline)))
+            if not left(deadline):
+                return False
+            pause = max(2 * pause, _LOOK_SHARE * (time.monotonic() - began))  # many processes take their time
+        return True
 
     def _await_settled(self, target: Target, number: int, lent: Reading | None, seconds: float, call) -> bool:
         """Wait until there is something to tell; what is `lent` to read meanwhile is given back."""
@@ -293,7 +330,7 @@ class Program(Switching):
             self._look_for_reading()
             self._show_captured()
             return None
-        stopped, why, stacks = self._break_in(deadline, call)
+        stopped, why, stacks = self._break_in(deadline)
         if cancelled:
             self._note("The call was cancelled.")
         else:
@@ -301,6 +338,14 @@ class Program(Switching):
         if not stopped:
             self._note(str(why))
         return stacks
+
+    def _left_running(self, deadline: float) -> list:
+        """A note about the processes of a program that has ended itself since the last answer, where they have not."""
+        debuggee = self._debuggee
+        if debuggee is None or not self._untold_end or self._quit or self._restart is not None:
+            return []
+        pids = debuggee.child.left(min(left(deadline), FADE_S))
+        return [_LEFT_RUNNING % ", ".join(map(str, pids[:5]))] if pids else []
 
     def _refuse_usage_error(self) -> None:
         """The program has ended. pytest that found nothing by the names it was given has not run anything: a wrong entry point."""
@@ -323,9 +368,11 @@ class Program(Switching):
 
     # Its stdin.
 
-    def _look_for_reading(self) -> None:
+    def _look_for_reading(self, idle: bool = False) -> None:
         debuggee = self._debuggee
-        if debuggee is not None and self._at.resumed and self.state == "running" and debuggee.reads_stdin():
+        if debuggee is None or not self._at.resumed or self.state != "running":
+            return
+        if debuggee.reads_stdin(idle):
             with self._changed:
                 if self.state == "running":
                     self.state, self._seen_reading = "waiting_for_input", True

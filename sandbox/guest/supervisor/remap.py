@@ -18,7 +18,7 @@ _LARGE = 4000
 
 def lines_of(data: bytes) -> list:
     """The lines of a source file as Python counts them, without their ends."""
-    text = data.decode("utf-8", "replace")
+    text = data.decode("utf-8-sig", "replace")
     lines = re.split("\r\n|\r|\n", text)
     return lines[:-1] if lines and not lines[-1] else lines
 

@@ -12,6 +12,7 @@ from .target import Target
 from .targets import MAX_TARGETS, TOO_MANY, Targets, merged, where
 
 KEPT_NOTICES = 40
+KEPT_ALIASES = 100
 TOLD = 1000
 """Characters of a reply that a notice repeats."""
 _OF_CHILDREN = frozenset("prompt resumed line reply notice restart quit".split())
@@ -48,6 +49,8 @@ class Reports:
         self._shows = 0
         """Counts the times that what a runner of tests holds back was shown."""
         self._notices: list = []
+        self._aliases: dict = {}
+        """pdb's, which it keeps when it starts the program again."""
         self._table_changed = False
         self._told: set = set()
         self._ended: dict | None = None
@@ -58,6 +61,8 @@ class Reports:
         self._was_reading = False
         self._main_gone = True
         self._gone = True
+        self._untold_end: str | None = None
+        """The state of a program before it ended, until an answer tells that it has."""
         self.state = "not_started"
         self.stop = 0
         self.run = 0
@@ -86,6 +91,8 @@ class Reports:
                 self._take_table(target, header["breakpoints"])
             if header.get("notices"):
                 self._notice(header["notices"])
+            if "aliases" in header:
+                self._keep_aliases(header["aliases"])
             handler(target, header)
             # Nobody waits for a program to go on: waking them would cost each step its time.
             if event not in ("resumed", "line") or self._targets.seen:
@@ -106,15 +113,16 @@ class Reports:
                     self._turn_to_a_running_one()
             self._settle()
 
-    def admit(self, debuggee: Debuggee, forked: bool) -> bool:
+    def admit(self, debuggee: Debuggee, now_or_never: bool) -> bool:
         """Whether a child of the program is to have a debugger: there are breakpoints, and it is not one too many.
 
-        One that was forked comes where it has breakpoints (its parent's word of them may be on its way still), or is at a stop.
+        `now_or_never`: one that was forked comes where it has breakpoints (its parent's word of them may be on its way still), or is at a
+        stop; another could not come to us from a `breakpoint()`.
         """
         with self._changed:
             if debuggee is not self._debuggee or self._gone:
                 return False
-            return (forked or bool(self._state.breakpoints.table())) and self._has_room()
+            return (now_or_never or bool(self._state.breakpoints.table())) and self._has_room()
 
     def on_child(self, target: Target, counts: dict | None) -> list | None:
         """A child has come, forked where it has `counts` of its own; the table of breakpoints for it, None when it isn't taken."""
@@ -193,7 +201,7 @@ class Reports:
         native = debuggee.native()
         self._gone = True
         self._targets.current = main
-        self.state = "exited"
+        self._untold_end, self.state = self.state, "exited"
         # What runs a command line tells a crash in it by an exit code of its own.
         crashed = status[1] or (debuggee.launch.command and self._ended is None)
         main.place.exited(status, native if crashed else None, self._ended)
@@ -284,6 +292,7 @@ class Reports:
         self._said, self._replies, self._told = [], {}, set()
         self._ended = self._restart = None
         self._ending = self._quit = self._seen_reading = False
+        self._untold_end = None
         self._starting = state == "running"
         self._gone = self._main_gone = not self._starting
         main = self._at
@@ -316,6 +325,7 @@ class Reports:
             self._starting = False
             self._entry = self.stop
             self._good = self._present().launch
+        header = self._rest(target, header)
         target.place.update(header)
         if fresh:
             target.resumed = True
@@ -330,6 +340,10 @@ class Reports:
             self._said.append(dict(header, id=number))
         self._ending = False
         self._answered(target)
+
+    def _keep_aliases(self, aliases) -> None:
+        if isinstance(aliases, dict) and len(aliases) <= KEPT_ALIASES:
+            self._aliases = {str(name)[:200]: str(text)[:2000] for name, text in aliases.items()}
 
     def _answered(self, target: Target) -> None:
         """The debugger is at its prompt."""
@@ -380,10 +394,21 @@ class Reports:
         self._said = [event for event in self._said if event["id"] != target.owed or not event.get("so_far")]
 
     def _on_input(self, target: Target, header: dict) -> None:
-        if self.state == "running" and target is self._at:
+        if self.state == "running" and target is self._at and not self._present().stdin_ended:
             self.state = "waiting_for_input"
 
+    @staticmethod
+    def _rest(target: Target, header: dict) -> dict:
+        """`header` without the text that was told already."""
+        before, target.said_ahead = target.said_ahead, ""
+        key = "text" if "text" in header else "reply_text"
+        text = header.get(key)
+        if not before or not isinstance(text, str) or not text.startswith(before):
+            return header
+        return dict(header, **{key: text[len(before) :]})
+
     def _on_end(self, target: Target, header: dict) -> None:
+        header = self._rest(target, header)
         self._ended = header
         target.left = None
         self._drop_so_far(target)
@@ -434,7 +459,7 @@ class Reports:
     def _tell_left(self) -> None:
         """The program has ended under a command: which of its lines were not run, as far as that is known."""
         main = self._targets.main
-        if main.owed is None or self._quit or self._ended is not None or self._restart is not None:
+        if main.owed is None or self._ended_as_asked():
             return
         left = len(main.lines) - 1 if main.left is None else main.left
         self._say(main, {"not_run": main.lines[len(main.lines) - left :] if left > 0 else []})
@@ -442,21 +467,34 @@ class Reports:
     def _tell_cut_off(self) -> None:
         # A debugger that comes to a stop and finds its connection closed can only end the program.
         main = self._targets.main
-        told = self._quit or self._ended is not None or self._restart is not None
-        if main.resumed and not self._starting and not told and main.place.exit_code == 1:
+        went_on = main.resumed and not self._starting and self._untold_end != "stopped"
+        if went_on and not self._ended_as_asked() and main.place.exit_code == 1:
             self._notice([_CUT_OFF])
+
+    def _ended_as_asked(self) -> bool:
+        """The debugger has told the end itself, or was told to make it."""
+        return self._quit or self._ended is not None or self._restart is not None
 
     def _take(self, wanted) -> list:
         """What was said to requests whose number `wanted` takes; it counts as told.
 
-        What is said ahead of a reply is told only when the reply can't come any more.
+        What is said ahead of a reply is told only when the reply can't come any more, or comes after the stop of another process.
         """
         taken, kept = [], []
         for event in self._said:
-            ahead = event.get("so_far") and not self._gone
+            ahead = event.get("so_far") and not self._gone and not self._told_by_another(event)
             (taken if wanted(event["id"]) and not ahead else kept).append(event)
         self._said = kept
         return taken
+
+    def _told_by_another(self, event: dict) -> bool:
+        if self.state != "stopped":
+            return False
+        for target in self._targets.all.values():
+            if target is not self._at and target.owed == event["id"]:
+                target.said_ahead = event["text"]
+                return True
+        return False
 
     def _present(self) -> Debuggee:
         assert self._debuggee is not None

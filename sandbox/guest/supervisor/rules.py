@@ -19,6 +19,9 @@ class Rules:
                 "invalid", "The rules are not [[regular expression, include], ...]: %s." % exc
             ) from exc
 
+    def __bool__(self) -> bool:
+        return bool(self._patterns)
+
     def names(self, path: str) -> bool:
         """Whether a rule takes `path` itself, whatever becomes of the folders above. Folders end with a slash."""
         for match, include in self._patterns:

@@ -1,4 +1,4 @@
-"""Connections, and the requests that come over them: many at once, each answered in its own time."""
+"""Who is connected, what can be asked for, and for how long: idle time, age, and time without a host."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import threading
 import time
 import traceback
 
-from ..frames import BrokenFrame, FramePipe, FrameSocket
+from ..frames import FramePipe, FrameSocket
+from .connection import Call, Connection, Workers
 from .errors import GuestError
 
 PROTOCOL = 1
-MAX_IN_FLIGHT = 64
-_THREAD_IDLE_S = 10.0
 _LAST_CALL_S = 60.0
 """How long a request that is served when the maximum age is reached may go on."""
 _ASKING = ("ping", "debug.state", "end_if_idle")
@@ -30,305 +29,13 @@ _READING = (
     "meta.",
     "output.",
     "files.read",
+    "files.texts",
     "files.list",
     "files.stat",
     "files.search",
     "files.diff",
 )
-_BRIEF = ("debug.command", "debug.state", "ping", "end_if_idle", "lifetime", "meta.set")
-"""What is done at once, or says itself (`Call.share`) before it takes its time: no other thread need read on meanwhile."""
-_NO_THREAD = (
-    "The sandbox has no room for one more thread: programs in it use up all processes.",
-    "Try again when less runs in it.",
-)
 _OP_MODULES = ("debug", "files", "search", "changes", "commands", "tests_run")
-
-
-class Flag:
-    """What is left of a `threading.Event` when nobody waits for it: that would cost three locks for each request."""
-
-    def __init__(self) -> None:
-        self._set = False
-
-    def is_set(self) -> bool:
-        return self._set
-
-    def set(self) -> None:
-        self._set = True
-
-
-class Call:
-    """One request, as its operation sees it."""
-
-    def __init__(self, state, connection: Connection, number, op: str) -> None:
-        self.state = state
-        self.op = op
-        self.cancelled = Flag()
-        self.shared = False
-        """Another thread reads what else comes over the connection (or nothing will)."""
-        self._connection = connection
-        self.number = number
-        self._lock = threading.Lock()
-        self._callbacks: list = []
-
-    @property
-    def unread(self) -> int | None:
-        """The descriptor that further requests arrive at, while it is this thread that would have to read them; else None."""
-        return None if self.shared else self._connection.fileno()
-
-    def share(self) -> None:
-        """Have another thread read on: before what may take its time, and can still be refused.
-
-        Raises GuestError (conflict) when none can be had.
-        """
-        if self.shared:
-            return
-        try:
-            self._connection.hand_over()
-        except RuntimeError:
-            raise GuestError("conflict", *_NO_THREAD) from None
-        self.shared = True
-
-    def try_to_share(self) -> None:
-        """`share`, where it is too late to refuse the request: without a thread, what comes has to wait."""
-        try:
-            self.share()
-        except GuestError:
-            pass
-
-    def look(self) -> None:
-        """Something has come at `unread`: have it read."""
-        try:
-            self.share()
-        except GuestError:
-            self.shared = not self._connection.refuse_next()
-
-    def progress(self, data: dict) -> None:
-        """Tell the host how far it is. Nobody listening is no error."""
-        self._connection.send({"id": self.number, "progress": data})
-
-    def on_cancel(self, callback) -> None:
-        """Have `callback()` called in another thread when the request is cancelled; at once if it already was."""
-        with self._lock:
-            if not self.cancelled.is_set():
-                self._callbacks.append(callback)
-                return
-        self._connection.server.workers.submit(callback)
-
-    def cancel(self) -> None:
-        """Cancel it; a second time does nothing."""
-        with self._lock:
-            callbacks, self._callbacks = self._callbacks, []
-            self.cancelled.set()
-        for callback in callbacks:
-            try:
-                self._connection.server.workers.submit(callback)
-            except (
-                RuntimeError
-            ):  # no thread is to be had while a program forks without end: all the more must it end
-                callback()
-
-
-class Workers:
-    """Threads that are kept for a while, so that a request need not start one."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._jobs: list = []
-        self._idle = 0
-
-    def submit(self, job) -> None:
-        """Run `job()` soon in some thread."""
-        with self._changed:
-            if self._idle > len(self._jobs):
-                self._jobs.append(job)
-                self._changed.notify()
-                return
-        threading.Thread(target=self._run, args=(job,), name="worker", daemon=True).start()
-
-    def _run(self, job) -> None:
-        while job is not None:
-            job()
-            job = self._next()
-
-    def _next(self):
-        with self._changed:
-            self._idle += 1
-            self._changed.wait_for(lambda: self._jobs, _THREAD_IDLE_S)
-            self._idle -= 1
-            return self._jobs.pop(0) if self._jobs else None
-
-
-class Connection:
-    """One stream to a host, and what it has asked for."""
-
-    def __init__(self, server: Server, stream: FramePipe | FrameSocket) -> None:
-        self.server = server
-        self._stream = stream
-        self._lock = threading.Lock()
-        self._calls: dict = {}
-
-    def serve(self) -> None:
-        """Greet, then serve. Returns soon: the stream is read to its end by whichever thread has its turn."""
-        self.greet()
-        self.lead()
-
-    def greet(self) -> None:
-        """Say hello."""
-        self.send(self.server.hello())
-
-    def fileno(self) -> int:
-        """Where requests arrive."""
-        return self._stream.fileno()
-
-    def lead(self) -> None:
-        """Read requests and serve them, until another thread reads on or the stream has ended."""
-        # Whoever reads a request serves it, and where that takes its time another thread reads on: so most need no second thread.
-        while True:
-            request = None
-            try:
-                request = self._next_request()
-            finally:
-                if request is None:
-                    self._end()
-            if request is None:
-                return
-            call = request[0]
-            self._run(*request)
-            if call.shared:
-                return
-
-    def _end(self) -> None:
-        self._abandon()
-        self.server.disconnected(self)
-
-    def _next_request(self) -> tuple | None:
-        """The next request, with another thread reading on behind it where it may take its time; None when the stream has ended."""
-        try:
-            while True:
-                frame = self._stream.receive()
-                if frame is None:
-                    return None
-                request = self._take(*frame)
-                if request is not None and self._is_read_on(request[0]):
-                    return request
-        except (BrokenFrame, OSError) as exc:
-            if isinstance(exc, BrokenFrame):
-                print("connection closed: %s" % exc, file=sys.stderr)
-            return None
-
-    def _is_read_on(self, call: Call) -> bool:
-        """Whether it can be served. Without a thread to read on it is refused, so that what comes behind it is read."""
-        if call.op in _BRIEF and not self._stream.buffered:
-            return True
-        try:
-            call.share()
-        except GuestError:
-            self._refuse_for_threads(call)
-            return False
-        return True
-
-    def hand_over(self) -> None:
-        """Have another thread read on. Raises RuntimeError when none can be had."""
-        self.server.workers.submit(self.lead)
-
-    def refuse_next(self) -> bool:
-        """Read one more request and refuse it: there is no thread to serve it. False when the stream has ended."""
-        try:
-            frame = self._stream.receive()
-        except (BrokenFrame, OSError):
-            frame = None
-        if frame is None:
-            self._end()
-            return False
-        request = self._take(*frame)
-        if request is not None:
-            self._refuse_for_threads(request[0])
-        return True
-
-    def send(self, header: dict, payload: bytes = b"") -> None:
-        """Send a frame. The host may be gone: then it goes nowhere.
-
-        Raises ValueError, TypeError when it is no valid frame.
-        """
-        try:
-            self._stream.send(header, payload)
-        except OSError:
-            pass  # `serve` sees the end of the stream by itself
-
-    def _take(self, header: dict, payload: bytes) -> tuple | None:
-        """The request of a frame as (call, args, payload), unless it is answered already."""
-        number, op, args = header.get("id"), header.get("op"), header.get("args", {})
-        if not isinstance(op, str) or not isinstance(args, dict) or not isinstance(number, int):
-            error = GuestError(
-                "invalid", "A request has an integer `id`, a string `op` and an object `args`."
-            )
-            self.send({"id": number if isinstance(number, int) else None, "error": error.as_dict()})
-        elif op == "cancel":
-            self._cancel(args.get("id"))
-            self.send({"id": number, "ok": {}})
-        else:
-            return self._begin(number, op, args, payload)
-        return None
-
-    def _begin(self, number: int, op: str, args: dict, payload: bytes) -> tuple | None:
-        call = Call(self.server.state, self, number, op)
-        with self._lock:
-            busy = number in self._calls or len(self._calls) >= MAX_IN_FLIGHT
-            if not busy:
-                self._calls[number] = call
-        if busy:
-            error = GuestError("conflict", "Request %d is under way, or %d are." % (number, MAX_IN_FLIGHT))
-            self.send({"id": number, "error": error.as_dict()})
-            return None
-        if not self.server.begin(op):
-            with self._lock:
-                del self._calls[number]
-            error = GuestError("expired", "The session is over.", "start_session opens a new one.")
-            self.send({"id": number, "error": error.as_dict()})
-            return None
-        return call, args, payload
-
-    def _refuse_for_threads(self, call: Call) -> None:
-        self._forget(call)
-        if call.op == "ping":
-            self.send({"id": call.number, "ok": {}})  # it is alive, which is all that is asked
-            return
-        self.send({"id": call.number, "error": GuestError("conflict", *_NO_THREAD).as_dict()})
-
-    def _run(self, call: Call, args: dict, payload: bytes) -> None:
-        header, data = self.server.answer(call, args, payload)
-        header["id"] = call.number
-        self._forget(call)  # before the answer: whoever has it may count on it
-        try:
-            self.send(header, data)
-        except (
-            ValueError,
-            TypeError,
-        ) as exc:  # too large, or no JSON: a bug of ours, and no reason to leave the host waiting
-            self.send({"id": call.number, "error": GuestError("internal", repr(exc)[:1000]).as_dict()})
-        if call.op == "shutdown":
-            self.server.stop("shutdown")
-
-    def _forget(self, call: Call) -> None:
-        with self._lock:
-            del self._calls[call.number]
-        self.server.finish(call.op)
-
-    def _cancel(self, number) -> None:
-        with self._lock:
-            call = self._calls.get(number) if isinstance(number, int) else None
-        if call is not None:
-            call.cancel()
-
-    def _abandon(self) -> None:
-        with self._lock:
-            calls = list(self._calls.values())
-        for call in calls:
-            # The debugged program goes on by itself; what only served this host must not.
-            if call.op in ("exec", "eval"):
-                call.cancel()
-        self._stream.close()
 
 
 class Server:
@@ -510,11 +217,17 @@ class Server:
             self._load_next(len(self._modules))
         return {}, b""
 
+    def load(self, name: str) -> None:
+        """Load the operations of one module ahead."""
+        with self.state.loading:
+            if name in self._modules:
+                self._ops.update(importlib.import_module("." + name, __package__).OPS)
+                self._modules.remove(name)
+
     def _load_next(self, count: int) -> None:
         with self.state.loading:
             for name in self._modules[:count]:
-                self._ops.update(importlib.import_module("." + name, __package__).OPS)
-                self._modules.remove(name)
+                self.load(name)
 
     def _end(self) -> float:
         return self._started + self._config["max_age_s"]

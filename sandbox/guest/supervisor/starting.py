@@ -12,6 +12,8 @@ from .errors import GuestError
 from .interpreter import check_version
 from .stop import bounded, said
 
+_AT_A_STOP = "It ended while it was stopped: a time limit or another thread of its own has ended it, or something outside of it."
+
 
 class Starting(Asking):
     """How the program comes to a prompt that a command can be given at."""
@@ -21,10 +23,13 @@ class Starting(Asking):
         self._entrypoint: str | None = None
         self._env: dict = {}
         self._path: list = []
-        self._just_my_code = True
+        self._just_my_code: bool | None = None
 
-    def configure(self, entrypoint: str | None, env: dict, just_my_code: bool, path: list) -> None:
-        """The session's own debug entry point, environment, and folders in front of PATH."""
+    def configure(self, entrypoint: str | None, env: dict, just_my_code: bool | None, path: list) -> None:
+        """The session's own debug entry point, environment, and folders in front of PATH.
+
+        With `just_my_code` steps stay in the repository; None: where a test runner is at work.
+        """
         with self._changed:
             if entrypoint:
                 self._entrypoint, self._good = entrypoint, None
@@ -49,6 +54,13 @@ class Starting(Asking):
 
     def _start_again(self, lines: list, deadline: float, call) -> tuple:
         word = pdb_lines.first_word(lines[0]) if lines else ""
+        with self._changed:
+            if self._untold_end and word not in ("run", "restart"):
+                # The lines were meant for the program that has ended since the last answer.
+                if self._untold_end == "stopped":
+                    self._note(_AT_A_STOP)
+                self._carried.append({"not_run": lines})
+                return [], self._answer_own(call)
         if lines and word not in pdb_lines.STARTING:
             with self._changed:
                 self._require_stopped()
@@ -174,6 +186,7 @@ class Starting(Asking):
             "workdir": self._state.workdir,
             "breakpoints": self._state.breakpoints.to_tell(),
             "next_breakpoint": self._state.breakpoints.following_number(),
+            "aliases": self._aliases,
             "options": {
                 "just_my_code": self._just_my_code,
                 "stop_on_entry": True,

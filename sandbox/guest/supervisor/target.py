@@ -43,6 +43,8 @@ class Target:
         """What it owes is the reply to a question, not to a command."""
         self.lines: list = []
         self.left: int | None = None
+        self.said_ahead = ""
+        """What of that reply was told already, with the stop of another process."""
         self.word: Seen | None = None
         """Where it leaves word that it goes on."""
         self._resumed = False

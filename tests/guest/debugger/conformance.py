@@ -394,7 +394,24 @@ b = wrong(2)
 c = later(3)
 end = 1
 """,
+    "one_line_loops": """
+def same(x):
+    return x
+
+
+def run(n):
+    found = [same(k) for k in range(n)]
+    for k in range(n): found.append(same(k))
+    while n: n -= 1
+    return found
+
+
+first = run(3)
+second = (lambda n: {a: [b for b in range(a)] for a in range(n)})(3)
+end = 1
+""",
 }
+
 
 SINCE = {"generics": (3, 12), "templates": (3, 14)}
 """The Python that a program needs, where it is no old one."""
@@ -532,6 +549,7 @@ SCRIPTS = [
             "q",
         ],
     ),
+    ("calls", ["h pdb", "n", "help exec", "q"]),
     ("calls", ["n", "", "", "l 3, 5", "l 3, 2", "l x", "ll", "args", "retval", "unt 3", "j", "d", "q"]),
     ("errors", ["b inner", "c", "n", "n", "n", "n", "n", "n", "p reason", "n", "n", "w", "q"]),
     ("errors", ["b 13", "c", "s", "s", "s", "s", "s", "s", "s", "q"]),
@@ -919,6 +937,14 @@ SCRIPTS = [
         "templates",
         ["b later", "b 12", "c", "p i", "cl 2", "c", "a", "n", "p z", "r", "source later", "n", "q"],
     ),
+    ("recursion", ["b fact, n == 4", "c", "b 4, n == 9", "b 5, n == 9", "n", "b", "n", "b", "unt", "b", "q"]),
+    (
+        "one_line_loops",
+        ["b 14", "b 6, n == 9", "b 7, n == 9", "n", "n", "s", "n", "n", "b", "n", "n", "b", "q"],
+    ),
+    ("one_line_loops", ["b 14", "b 6", "c", "c", "c", "p k", "c", "c", "c", "c", "q"]),
+    ("one_line_loops", ["b 14", "b 7", "c", "c", "p k", "n", "c", "s", "r", "c", "c", "q"]),
+    ("one_line_loops", ["b 14", "b 7, found[4:]", "b 8, n < 2", "b 13", "c", "p k", "c", "c", "c", "q"]),
 ]
 
 # Where pdb does better not to be followed: with a breakpoint in the file it stops inside of what `n` steps over,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -141,6 +142,12 @@ class Program:
 
     def interrupt(self) -> None:
         self.process.send_signal(INTERRUPT)
+
+    def break_in(self) -> dict[str, Any]:
+        """Interrupt it as the supervisor does, again and again (it may be just about to wait for something); the answer to that."""
+        while not self._frames.buffered and not select.select([self.socket], [], [], 0.1)[0]:
+            self.interrupt()
+        return self.answer()
 
     def write(self, text: str) -> None:
         assert self.stdin is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -10,8 +11,14 @@ import pytest
 
 @pytest.fixture
 def libraries(python: str) -> None:
-    for name in ("numpy", "pandas"):
+    needed(python, "numpy", "pandas")
+
+
+def needed(python: str, *names: str) -> None:
+    """Skip where a library is not installed for this Python. All are for the one that runs the tests."""
+    for name in names:
         if subprocess.run([python, "-c", f"import {name}"], capture_output=True).returncode:
+            assert python != sys.executable, f"{name} must be installed"
             pytest.skip(f"{name} is not installed for this Python")
 
 
@@ -168,3 +175,47 @@ def test_tensors_are_summed_up_and_paged_by_rows(start: Any, tmp_path: Any) -> N
     assert [child["name"] for child in page["children"]] == ["[1]", "[2]"]
     assert page["children"][0]["repr"].startswith("<Tensor shape=(4,)")
     assert "torch" not in start("x = 1\ny = 2\n").do("p list(__import__('sys').modules)")["text"]
+
+
+def test_tensors_of_jax_are_summed_up_and_paged(start: Any, python: str) -> None:
+    needed(python, "jax")
+    text = """
+        import jax.numpy as jnp
+        import numpy as np
+        grid = jnp.arange(1000.0).reshape(10, 100)
+        gone = jnp.ones(3)
+        gone.delete()
+        np.asarray(grid).reshape(-1)[:6].tolist()  # the first time takes its time
+        end = 1
+        """
+    program = start(text, "b 7", "c")
+    values = {change["name"]: change["value"] for change in program.last["changed"]}
+    assert values["grid"] == (
+        "<Array shape=(10, 100) dtype=float32 device=cpu head=[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]…>"
+    )
+    assert values["gone"] == "<Array shape=(3,) dtype=float32 deleted>"
+    page = program.ask("inspect", expression="grid", start=8, count=5)
+    assert (page["length"], page["total"]) == (10, 10)
+    assert [child["name"] for child in page["children"]] == ["[8]", "[9]"]
+    assert "min=800.0 max=899.0" in page["children"][0]["repr"]
+
+
+def test_tables_of_polars_are_summed_up_and_paged(start: Any, python: str) -> None:
+    needed(python, "polars")
+    text = """
+        import polars as pl
+        table = pl.DataFrame({"a": range(1000), "b": ["x", None] * 500})
+        column = pl.Series("c", [1.5, None])
+        table[:2, :2].rows(), sum(table.null_count().row(0)), column.head(6).to_list()  # the first time takes its time
+        end = 1
+        """
+    program = start(text, "b 5", "c")
+    values = {change["name"]: change["value"] for change in program.last["changed"]}
+    assert values["table"] == (
+        "<DataFrame 1000 rows x 2 columns ['a': Int64, 'b': String] nulls=500 head=[(0, 'x'), (1, None), …]>"
+    )
+    assert values["column"] == "<Series of 2 Float64 name='c' nulls=1 head=[1.5, None]>"
+    page = program.ask("inspect", expression="table", depth=2)
+    assert (page["length"], page["total"]) == (1000, 2)
+    assert [child["name"] for child in page["children"]] == ["['a']", "['b']"]
+    assert page["children"][0]["children"][1]["repr"] == "1"

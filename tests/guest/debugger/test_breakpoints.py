@@ -73,10 +73,43 @@ def test_functions_of_modules_that_are_not_imported_yet(start: Any, tmp_path: Pa
     assert lines_hit(program) == [15, 19, 26, 26]
 
 
+def test_files_are_found_from_the_current_folder_and_others_of_that_name_are_told(
+    start: Any, tmp_path: Path
+) -> None:
+    layout(tmp_path)
+    program = start("import os\nos.chdir('pkg')\nx = 1\n")
+    refused = program.do("b later.py:15")
+    assert refused["text"] == "*** 'later.py' not found from sys.path\n"
+    assert refused["notices"] == ["There is no file later.py here. Did you mean pkg/later.py?"]
+    refused = program.do(r"b .\pkgs\later.py:15")
+    assert refused["notices"] == [r"There is no file .\pkgs\later.py here. Did you mean pkg/later.py?"]
+    program.do("n", "n")
+    assert program.do("b later.py:15")["breakpoints"][0]["path"] == "pkg/later.py"
+
+
+def test_where_a_function_is_defined_is_told_when_its_name_alone_does_not_tell(
+    start: Any, tmp_path: Path
+) -> None:
+    layout(tmp_path)
+    (tmp_path / "pkg" / "other.py").write_text("def price():\n    return 1\n")
+    (tmp_path / "broken.py").write_text("def price(:\n")
+    program = start(APP)
+    for name, places in [
+        ("Till.count", "pkg/later.py:count"),
+        ("Shop.price", "pkg/later.py:Shop.price or pkg/other.py:price"),
+        ("shop.later", "pkg/later.py:later"),
+    ]:
+        refused = program.do("b " + name)
+        assert refused["notices"] == [f"There is no {name} here. Did you mean {places}?"]
+    assert program.do("b pkg/later.py:Shop.price")["text"].startswith("Breakpoint 1 ")
+    assert program.do("b nothing")["notices"] == []
+    assert program.do("b 1 + f()")["notices"] == []
+
+
 def test_file_and_module_names_are_found_from_the_root_of_the_repository(start: Any, tmp_path: Path) -> None:
     layout(tmp_path)
     program = start(APP)
-    for place in ("pkg/later.py:15", "pkg.later:19", str(tmp_path / "pkg" / "later.py") + ":26"):
+    for place in ("'pkg/later.py':15", "pkg.later:19", str(tmp_path / "pkg" / "later.py") + ":26"):
         assert program.do("b " + place)["text"].startswith("Breakpoint "), place
     assert program.do("b pkg/nowhere.py:1")["text"] == "*** 'pkg/nowhere.py' not found from sys.path\n"
     assert program.do("b pkg/later.py:nothing")["text"].startswith(

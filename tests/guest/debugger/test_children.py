@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -146,6 +147,16 @@ print(children([1, 2, 3]))
 print(children([4, 5]))
 done = 1
 """
+
+
+def test_what_was_said_before_the_stop_of_a_child_is_in_its_reply_and_told_once(
+    guest: Guest, python: str
+) -> None:
+    stop = start(guest, python, APP, "p 6 * 7", "b app.py:4", "b 58", "c", arguments="os.fork")
+    assert place(stop) == ("stopped", 4, 2)
+    assert stop["reply"].startswith("42\nBreakpoint 1 at") and "app.py(4)work()" in stop["reply"]
+    stop = finish(guest.client)
+    assert "Breakpoint" not in stop["reply"] + "".join(stop["notices"])
 
 
 def test_stops_of_several_processes_are_given_one_after_another(guest: Guest, python: str) -> None:
@@ -434,11 +445,52 @@ def test_children_run_undisturbed_where_there_are_no_breakpoints(guest: Guest, p
     assert start(guest, python, text, "c")["output"] == "False True\n"
 
 
-def test_a_python_that_can_not_be_seen_runs_undisturbed_and_that_is_told(guest: Guest, python: str) -> None:
+@pytest.mark.parametrize("flag", ["-I", "-E", "-S", "-IS", "-sE"])
+def test_a_python_that_reads_no_environment_stops_and_runs_as_without_us(
+    guest: Guest, python: str, flag: str
+) -> None:
+    seen = "sys.argv, sys.flags, sys.path[:1], '_pdbox' in os.environ.get('PYTHONPATH', '')"
+    guest.write("child.py", f"import os, sys\nx = 1\nprint({seen})\n")
+    text = (
+        f"import subprocess, sys\nsubprocess.run([sys.executable, {flag!r}, 'child.py', 'a'], check=True)\n"
+    )
+    stop = start(guest, python, text, "b child.py:2", "c")
+    assert (place(stop), stop["frame"]["path"]) == (("stopped", 2, 2), "child.py")
+    folder = value(guest.client, "os.getcwd()").strip("'")
+    stop = finish(guest.client)
+    argv = [python, flag, "child.py", "a"]
+    assert (stop["state"], stop["exit_code"]) == ("exited", 0)
+    assert stop["output"] == subprocess.run(argv, cwd=folder, capture_output=True, text=True).stdout
+
+
+def test_a_python_that_reads_no_environment_and_runs_nothing_of_the_repository_is_itself(
+    guest: Guest, python: str
+) -> None:
     text = "import subprocess, sys\nsubprocess.run([sys.executable, '-I', '-c', 'print(1)'], check=True)\nx = 1\n"
+    stop = start(guest, python, text, "b 3", "c")
+    assert (stop["frame"]["line"], stop["output"], stop["notices"]) == (3, "1\n", [])
+
+
+def test_a_python_in_a_command_line_that_can_not_be_seen_runs_undisturbed_and_that_is_told(
+    guest: Guest, python: str
+) -> None:
+    text = "import os, sys\nos.system('cd . && ' + sys.executable + ' -I -c \"print(1)\"')\nx = 1\n"
     stop = start(guest, python, text, "b 3", "c")
     assert (stop["frame"]["line"], stop["output"]) == (3, "1\n")
     assert any("with -I, -E or -S" in notice for notice in stop["notices"])
+
+
+def test_what_a_python_that_is_not_meant_starts_stops_and_itself_sees_nothing_of_us(
+    guest: Guest, python: str
+) -> None:
+    names = "[name for name in os.environ if name in ('PDBOX_DEBUG', 'PYTHONPATH')]"
+    code = f"import os, subprocess, sys; print({names}); subprocess.run([sys.executable, 'child.py'], check=True)"
+    guest.write("child.py", "x = 1\nprint(x)\n")
+    text = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {code!r}], check=True)\n"
+    stop = start(guest, python, text, "b child.py:2", "c")
+    assert (stop["state"], stop["frame"]["path"], stop["frame"]["line"]) == ("stopped", "child.py", 2)
+    assert finish(guest.client)["exit_code"] == 0
+    assert printed(guest.client) == "[]\n1\n"
 
 
 def test_more_children_than_there_is_room_for_run_undisturbed(guest: Guest, python: str) -> None:
@@ -449,15 +501,19 @@ def work(n):
     return n * 2
 
 read, write = os.pipe()
+there, come = os.pipe()
 pids = []
 for n in range(80):
     pid = os.fork()
     if not pid:
         os.close(write)
+        os.write(come, b"x")
         os.read(read, 1)
         work(n)
         os._exit(0)
     pids.append(pid)
+for pid in pids:
+    os.read(there, 1)
 os.close(write)
 print([os.waitpid(pid, 0)[1] for pid in pids] == [0] * 80)
 """
@@ -468,8 +524,10 @@ print([os.waitpid(pid, 0)[1] for pid in pids] == [0] * 80)
         stop = guest.client.pdb("c")
         notices += stop["notices"]
     assert (stop["state"], stop["output"]) == ("exited", "True\n")
-    assert 0 < stops < 64
-    assert len([notice for notice in notices if "more than 64 processes" in notice]) == 1
+    # On a busy machine there may be room again before the last of them is looked at.
+    assert 63 <= stops <= 80
+    told = [notice for notice in notices if "more than 64 processes" in notice]
+    assert len(told) == (0 if stops == 80 else 1)
 
 
 def test_an_uncaught_exception_in_a_child_is_left_to_its_parent(guest: Guest, python: str) -> None:
@@ -562,6 +620,8 @@ def main():
         subprocess.run("cd . && '%s' app.py '%s'" % (python, how[6:]), shell=True, check=True)
     elif how.startswith("subprocess"):
         subprocess.run([python, "app.py", how[11:]], check=True)
+    elif how.startswith("isolated"):
+        subprocess.run([python, "-E", "app.py", how[9:]], check=True)
     elif how.startswith("thread"):
         thread = threading.Thread(target=stop, args=(2,))
         thread.start()
@@ -573,7 +633,10 @@ how = sys.argv[1]
 if __name__ == "__main__":
     main()
 """
-WAYS_IN = ["spawn", "spawn pdb", "subprocess here", "subprocess here pdb", "shell here", "subprocess thread"]
+WAYS_IN = [
+    "spawn", "spawn pdb", "subprocess here", "subprocess here pdb", "shell here", "subprocess thread",
+    "subprocess subprocess here", "subprocess shell subprocess here pdb", "subprocess spawn", "isolated here", "subprocess isolated here",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("how", WAYS_IN)
@@ -581,14 +644,15 @@ def test_a_breakpoint_call_stops_in_a_started_child_without_any_breakpoints(
     guest: Guest, python: str, how: str
 ) -> None:
     stop = start(guest, python, STARTED, "c", arguments=f"'{how}'")
-    assert (stop["state"], stop["reason"], stop["process"]["number"]) == ("stopped", "set_trace", 2)
+    number = stop["process"]["number"]
+    assert (stop["state"], stop["reason"], number > 1) == ("stopped", "set_trace", True)
     assert stop["frame"]["function"] == "stop"
     assert value(guest.client, "os.getpid()") == str(stop["process"]["pid"])
     assert value(guest.client, "n, twice") == "(2, 4)"
     assert guest.client.pdb("n")["frame"]["line"] in (9, 10)
     guest.client.pdb("b app.py:10", "process 1")
-    stop = guest.client.pdb("process 2")
-    assert (stop["state"], stop["process"]["number"]) == ("stopped", 2)
+    stop = guest.client.pdb(f"process {number}")
+    assert (stop["state"], stop["process"]["number"]) == ("stopped", number)
     stop = finish(guest.client)
     while stop["state"] == "stopped":
         stop = finish(guest.client)

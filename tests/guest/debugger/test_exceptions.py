@@ -174,7 +174,7 @@ def test_frames_of_the_runner_are_folded_and_shown_on_request(
         start, python, tmp_path, "def check(n):\n    assert n\n\ndef test_it():\n    check(0)\n"
     )
     folded = program.do("w")["text"].splitlines()
-    assert "frames of the test runner are hidden; `w all` shows them]" in folded[0]
+    assert "frames of the test runner hidden; `w all` shows all]" in folded[0]
     assert len(folded) == 5 and "test_it()" in folded[1]
     assert "Oldest frame" in program.do("u", "u")["text"]
     program.do("d")
@@ -216,6 +216,61 @@ def test_a_program_that_traces_itself_is_said_to_hide_breakpoints(
         assert program.do("c")["reason"] == "breakpoint"
 
 
+def test_a_program_that_puts_the_trace_function_back_hides_no_breakpoints(start: Any) -> None:
+    text = """
+        import sys
+
+        def f():
+            return 1
+
+        def g():
+            return 2
+
+        kept = sys.gettrace()
+        breakpoint()
+        sys.settrace(kept)
+        f()
+        g()
+        """
+    program = start(text, "b f", "c", "b g")
+    assert [program.do("c")["frame"]["function"] for _ in range(2)] == ["f", "g"]
+    assert [event["text"] for event in program.events if event["event"] == "notice"] == []
+
+
+def test_an_exception_that_nothing_catches_in_a_thread_is_stopped_at(start: Any) -> None:
+    text = """
+        import threading
+
+        def work(n):
+            if n == 2:
+                raise SystemExit(3)
+            return 10 // n
+
+        for n in (1, 0, 2):
+            thread = threading.Thread(target=work, args=(n,), name="worker")
+            thread.start()
+            thread.join()
+        """
+    program = start(text, "c")
+    stop = program.last
+    assert (stop["reason"], stop["frame"]["line"], stop["thread"]["name"]) == ("post_mortem", 6, "worker")
+    assert program.do("p n")["text"] == "0\n"
+    assert program.do("c")["exit_code"] == 0
+    assert program.text.count("ZeroDivisionError") == 1
+
+
+def test_notes_are_part_of_what_an_exception_says(start: Any) -> None:
+    text = """
+        class Failed(Exception):
+            pass
+
+        error = Failed("no port")
+        error.__notes__ = ["in app.toml", 3]
+        raise error
+        """
+    assert start(text, "c").last["exception"]["message"] == "no port\nin app.toml"
+
+
 def test_coverage_is_said_to_hide_breakpoints(start: Any, python: str, version: tuple[int, int]) -> None:
     if not has(python, "coverage"):
         pytest.skip("coverage is not installed for this Python")
@@ -236,4 +291,44 @@ def test_coverage_is_said_to_hide_breakpoints(start: Any, python: str, version: 
         assert (program.last["reason"], told) == ("breakpoint", [])
     else:
         assert program.last["event"] == "end"
-        assert len(told) == 1 and "The program has ended tracing" in told[0]
+        assert [text for text in told if "Tracing has ended" in text and "coverage" in text]
+
+
+TRACING = """
+import sys, threading
+
+def f():
+    return 1
+
+seen = []
+def trace(frame, event, arg):
+    seen.append((frame.f_code.co_name, event))
+    return trace
+
+sys.settrace(trace)
+f()
+print(sys.gettrace() is trace)
+sys.settrace(None)
+print(seen)
+f()
+threading.settrace(trace)
+threading.settrace(None)
+thread = threading.Thread(target=f)
+thread.start()
+thread.join()
+"""
+
+
+def test_a_program_that_traces_itself_sees_nothing_of_ours_and_stops_again_when_it_is_done(
+    start: Any, version: tuple[int, int]
+) -> None:
+    program = start(TRACING, "b f", "c")
+    threads = []
+    while program.last["event"] == "prompt":
+        assert program.last["reason"] == "breakpoint"
+        threads.append(program.last["thread"]["main"])
+        program.last = program.do("c")
+    assert threads == [True] * (2 if version >= (3, 12) else 1) + [False]
+    assert program.finish() == 0
+    events = [("f", event) for event in ("call", "line", "return")]
+    assert program.text == f"True\n{events}\n"

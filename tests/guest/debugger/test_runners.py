@@ -173,6 +173,111 @@ def test_error_in_a_fixture_and_in_collection(start: Any, repository: Path) -> N
     assert program.do("c")["frame"]["function"] == "broken"
 
 
+def test_a_conftest_that_fails_stops_where_it_does(start: Any, repository: Path) -> None:
+    (repository / "conftest.py").write_text("limit = 0\nrate = 1 / limit\n")
+    program = run(start, "-q")
+    stop = program.do("c")
+    assert (stop["reason"], stop["frame"]["path"], stop["frame"]["line"]) == ("post_mortem", "conftest.py", 2)
+    assert stop["exception"]["type"] == "ZeroDivisionError"
+    assert program.do("c")["exit_code"] == 4
+
+
+def test_steps_of_a_test_go_into_a_library_when_told_to(start: Any, repository: Path) -> None:
+    (repository / "test_cart.py").write_text(
+        "import textwrap\ndef test_a():\n    x = textwrap.dedent('a')\n    y = textwrap.dedent('b')\n"
+    )
+    program = run(start, "-q")
+    program.do("b test_cart.py:3", "c")
+    assert program.do("s")["frame"]["line"] == 4
+    assert program.do("s all")["frame"]["function"] == "dedent"
+    assert program.do("n")["frame"]["function"] == "dedent"
+    assert program.do("r", "s")["frame"]["path"] == "test_cart.py"
+
+
+def test_set_trace_of_pytest_stops_once_and_leaves_nothing_behind(start: Any, repository: Path) -> None:
+    (repository / "test_cart.py").write_text(
+        "import pytest\n"
+        "from unittest import mock\n"
+        "def test_a():\n"
+        "    x = 5\n"
+        "    pytest.set_trace(header='here')\n"
+        "    assert x == 5\n"
+        "def test_b():\n"
+        "    with mock.patch('builtins.print') as told, mock.patch('time.time', side_effect=[1]) as clock:\n"
+        "        print(1)\n"
+        "        clock()\n"
+        "    assert told.call_count == 1\n"
+    )
+    program = run(start, "-q")
+    program.do("b test_cart.py:10")
+    stop = program.do("c")
+    assert (stop["reason"], stop["frame"]["line"], stop["test"]) == ("set_trace", 5, "test_cart.py::test_a")
+    assert stop["text"].startswith("here\n> ")
+    stop = program.do("c")
+    assert (stop["reason"], stop["frame"]["line"], stop["test"]) == ("breakpoint", 10, "test_cart.py::test_b")
+    assert program.do("n")["frame"]["line"] in (8, 11)  # until 3.9 the end of a `with` is no line
+    assert program.do("c")["exit_code"] == 0
+
+
+def test_unittest_stops_where_fixtures_of_classes_and_modules_fail(start: Any, tmp_path: Path) -> None:
+    (tmp_path / "test_u.py").write_text(
+        "import unittest\n"
+        "def tearDownModule(): 1 / 0\n"
+        "class TestA(unittest.TestCase):\n"
+        "    @classmethod\n"
+        "    def setUpClass(cls):\n"
+        "        stock = []\n"
+        "        cls.first = stock[0]\n"
+        "    def test_a(self): pass\n"
+        "class TestB(unittest.TestCase):\n"
+        "    @classmethod\n"
+        "    def setUpClass(cls):\n"
+        "        raise unittest.SkipTest('not here')\n"
+        "    def test_b(self): pass\n"
+        "class TestC(unittest.TestCase):\n"
+        "    def test_c(self): pass\n"
+        "    @classmethod\n"
+        "    def tearDownClass(cls):\n"
+        "        raise OSError(5)\n"
+    )
+    program = start("", target={"mode": "module", "target": "unittest", "args": ["test_u"]})
+    program.do("tbreak test_u.py:14", "c")
+    folded = program.do("w")["text"].splitlines()
+    assert "hidden" in folded[0] and len(folded) == 3
+    stops = [program.do("c") for _ in range(3)]
+    assert [(stop["reason"], stop["frame"]["line"], stop["test"]) for stop in stops] == [
+        ("post_mortem", 7, "setUpClass (test_u.TestA)"),
+        ("post_mortem", 18, "tearDownClass (test_u.TestC)"),
+        ("post_mortem", 2, "tearDownModule (test_u)"),
+    ]
+    assert program.do("c")["exit_code"] == 1
+    program.finish()
+    assert "Ran 1 test" in program.text and "errors=3, skipped=1" in program.text
+
+
+@pytest.mark.parametrize("args", [["test_u"], ["discover"], ["test_u.TestA.test_a"]])
+def test_unittest_stops_where_a_module_fails_to_be_imported(
+    start: Any, tmp_path: Path, args: list[str]
+) -> None:
+    (tmp_path / "prices.py").write_text("def load(path):\n    import missing.parts\n")
+    (tmp_path / "test_u.py").write_text("import prices\nTABLE = prices.load('a')\n")
+    program = start("", target={"mode": "module", "target": "unittest", "args": args})
+    stop = program.do("c")
+    assert (stop["reason"], stop["frame"]["path"], stop["frame"]["line"]) == ("post_mortem", "prices.py", 2)
+    assert program.do("p path")["text"] == "'a'\n"
+    assert program.do("c")["exit_code"] == 1
+    program.finish()
+    assert "ImportError: Failed to import test module: test_u" in program.text and "errors=1" in program.text
+
+
+def test_unittest_finds_a_test_by_its_name_without_a_stop(start: Any, tmp_path: Path) -> None:
+    (tmp_path / "test_u.py").write_text(
+        "import unittest\nclass TestA(unittest.TestCase):\n    def test_a(self): pass\n"
+    )
+    target = {"mode": "module", "target": "unittest", "args": ["test_u.TestA.test_a"]}
+    assert start("", target=target).do("c")["exit_code"] == 0
+
+
 def test_unittest_stops_before_teardown(start: Any, tmp_path: Path) -> None:
     (tmp_path / "test_u.py").write_text(
         "import unittest\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -152,23 +153,24 @@ def test_stdin_that_is_closed_raises_end_of_file(start: Any) -> None:
         "import queue\nqueue.Queue().get()\n",
         "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import time; time.sleep(100)'])\n",
         "import asyncio\nasyncio.run(asyncio.sleep(100))\n",
+        "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\ntime.sleep(100)\n",
+        "import signal, time\nfor n in signal.valid_signals() - {9, 19}:\n    signal.signal(signalnum=n, handler=print)\ntime.sleep(100)\n",
+        "import signal\nsignal.sigwait(signal.valid_signals())\n",
     ],
-    ids=["loop", "except", "sleep", "lock", "queue", "subprocess", "asyncio"],
+    ids=["loop", "except", "sleep", "lock", "queue", "subprocess", "asyncio", "masked", "handled", "sigwait"],
 )
 def test_running_program_can_be_broken_into(start: Any, code: str) -> None:
     program = start("print('on')\n" + code)
     program.send("c")
-    while "on\n" not in program.text:
-        pass
-    program.interrupt()
-    stop = program.answer()
+    program.next("resumed")
+    program.wait_for("on\n")
+    stop = program.break_in()
     assert stop["reason"] == "interrupt"
     assert (stop["project_frame"] or stop["frame"])["path"] == "app.py"
     assert program.do("p 1 + 1")["text"] == "2\n"
     program.send("c")
     program.next("resumed")
-    program.interrupt()
-    assert program.answer()["reason"] == "interrupt"
+    assert program.break_in()["reason"] == "interrupt"
 
 
 def test_hung_evaluation_is_interrupted_alone(start: Any) -> None:
@@ -370,6 +372,67 @@ def test_module_and_code_run_as_in_python(start: Any, tmp_path: Path) -> None:
     assert program.text == "['-c', 'a']\n"
 
 
+def package(folder: Path, text: str) -> dict[str, str]:
+    (folder / "pkg").mkdir()
+    (folder / "pkg" / "__init__.py").write_text(text)
+    (folder / "pkg" / "__main__.py").write_text("print('main')\n")
+    return {"mode": "module", "target": "pkg"}
+
+
+def test_a_breakpoint_in_the_package_of_a_module_stops_before_its_first_line(
+    start: Any, tmp_path: Path
+) -> None:
+    target = package(tmp_path, "def half(n):\n    return n // 2\nx = half(4)\n")
+    program = start("", target=target, breakpoints=[{"id": 1, "path": "pkg/__init__.py", "line": 2}])
+    # Where the program has been started to is where it stops first, once it is told to go on.
+    for answer in (program.first, program.do("c")):
+        assert (answer["reason"], answer["breakpoint"], answer["frame"]["line"]) == ("breakpoint", 1, 2)
+        assert answer["changed"][0]["name"] == "n"
+        assert "frozen" not in answer["text"]
+    assert program.do("c")["event"] == "end"
+    program.finish()
+    assert program.text == "main\n"
+
+
+def test_the_commands_of_a_breakpoint_in_the_package_of_a_module_leave_it_its_first_line(
+    start: Any, tmp_path: Path
+) -> None:
+    target = package(tmp_path, "def half(n):\n    return n // 2\nx = half(4)\n")
+    point = {"id": 1, "path": "pkg/__init__.py", "line": 2, "commands": ["silent", "p n", "c"]}
+    program = start("", target=target, breakpoints=[point])
+    assert (program.first["reason"], program.first["frame"]["path"]) == ("entry", "pkg/__main__.py")
+    assert program.first["text"].startswith("4\n")
+    assert program.do("c")["event"] == "end"
+
+
+def test_a_breakpoint_call_in_the_package_of_a_module_stops_and_can_be_stepped_from(
+    start: Any, tmp_path: Path
+) -> None:
+    program = start("", target=package(tmp_path, "breakpoint()\nx = 1\ny = 2\n"))
+    assert program.first["reason"] == "set_trace"
+    line = program.first["frame"]["line"]  # the next one before 3.13
+    assert program.do("n")["frame"]["line"] == line + 1
+    assert program.do("c")["event"] == "end"
+
+
+def test_an_error_in_the_package_of_a_module_is_looked_at_post_mortem(start: Any, tmp_path: Path) -> None:
+    program = start("", target=package(tmp_path, "def half(n):\n    return n // 0\nx = half(4)\n"))
+    for answer in (program.first, program.do("c")):
+        assert (answer["reason"], answer["frame"]["line"]) == ("post_mortem", 2)
+    assert program.do("p n")["text"] == "4\n"
+    assert program.do("c")["exit_code"] == 1
+    assert program.finish() == 1
+    assert "by zero" in program.text
+    assert "launch.py" not in program.text
+
+
+def test_a_script_that_python_can_not_compile_ends_as_in_python(start: Any) -> None:
+    program = start("x = " + "-" * 100_000 + "1")
+    assert (program.first["event"], program.finish()) == ("end", 1)
+    assert "Error" in program.text
+    assert "launch.py" not in program.text
+
+
 def test_unknown_module_ends_as_in_python(start: Any) -> None:
     program = start("", target={"mode": "module", "target": "nowhere"})
     assert (program.first["event"], program.first["exit_code"]) == ("end", 1)
@@ -444,3 +507,189 @@ def test_the_end_of_the_program_is_not_taken_for_an_end_of_its_tracing(start: An
     stop = program.do("c")
     assert stop["reason"] == "post_mortem"
     assert "notice" not in {event["event"] for event in program.events}
+
+
+def test_what_the_program_replaces_in_the_standard_library_is_not_called_by_us(start: Any) -> None:
+    text = """
+        import builtins, json, os, select, threading, time
+        called = []
+
+        def replaced(*args, **kwargs):
+            called.append(args)
+            raise OSError("not this time")
+
+        def work(n):
+            m = n + 1
+            return m
+
+        for module, names in {
+            builtins: "print open input",
+            json: "dumps loads",
+            os: "stat lstat fstat getcwd read write getpid",
+            os.path: "realpath abspath normcase isfile exists isabs join",
+            select: "select",
+            threading: "current_thread main_thread Lock Condition",
+            time: "time monotonic perf_counter sleep",
+        }.items():
+            for name in names.split():
+                setattr(module, name, replaced)
+        work(1)
+        end = 1
+        """
+    program = start(text, "b work", "c")
+    assert (program.last["reason"], program.last["frame"]["function"]) == ("breakpoint", "work")
+    stop = program.do("n")
+    assert [(change["name"], change["value"]) for change in stop["changed"]] == [("m", "2")]
+    assert "-> return m\n" in stop["text"]
+    assert "work(1)\n" in program.do("w")["text"]
+    assert "No breakpoint 9" not in program.do("b app.py:10")["text"]
+    assert program.do("p n, nothing")["text"].startswith("*** NameError")
+    assert "return m" in program.do("l .")["text"]
+    assert program.do("p called")["text"] == "[]\n"
+    assert program.do("n", "n")["frame"]["function"] == "<module>"
+    program.do("q")
+
+
+def test_a_failure_of_the_debugger_is_told_and_does_not_reach_the_program(start: Any) -> None:
+    text = """
+        import pdb, sys
+
+        def work(n):
+            return n
+
+        kept = pdb.Pdb.interaction
+        pdb.Pdb.interaction = None
+        work(1)
+        pdb.Pdb.interaction = kept
+        end = work(2)
+        """
+    program = start(text, "b work", "c")
+    assert program.do("p n")["text"] == "2\n"
+    told = [event["text"] for event in program.events if event["event"] == "notice"]
+    assert len(told) == 1 and told[0].startswith("The debugger failed at a stop: TypeError")
+
+
+def test_debug_stays_out_of_the_debugger_whatever_the_locals_are(start: Any) -> None:
+    text = """
+        import datetime
+
+        def work(n, day=datetime.date(2024, 1, 2)):
+            double = lambda x: x * 2
+            return double(n)
+
+        work(3)
+        """
+    program = start(text, "b 5", "c")
+    said = [program.do(line)["text"] for line in ("debug work(4)", "s", "s", "n")]
+    assert [re.findall(r"^> .*?([<\w.]+>?\(\d+\).*)", text, re.M) for text in said] == [
+        ["<string>(1)<module>()"],
+        ["app.py(3)work()"],
+        ["app.py(4)work()"],
+        ["app.py(5)work()"],
+    ]
+    assert program.do("p n")["text"] == "4\n"
+    assert program.do("cl")["prompt"] == "Clear all breaks? "
+    assert program.do("n")["prompt"] == "((Pdb)) "
+    assert [event["text"] for event in program.events if event["event"] == "notice"] == []
+    back = program.do("c")
+    assert (back["prompt"], program.do("p n")["text"]) == ("(Pdb) ", "3\n")
+
+
+def test_a_block_of_several_lines_needs_no_empty_line_at_its_end(start: Any) -> None:
+    program = start("x = 1\ny = 2\n", "interact")
+    answer = program.do("def double(n):", "    return n * 2")
+    assert (answer["text"], answer["prompt"]) == ("", ">>> ")
+    assert program.do("double(4)")["text"] == "8\n"
+    assert program.do("for n in range(2):")["prompt"] == "... "
+    assert program.do("    print(n)")["prompt"] == "... "
+    assert program.do("")["text"] == "0\n1\n"
+    assert program.do("double(", "2")["prompt"] == "... "
+    assert program.do(")")["text"] == "4\n"
+
+
+def test_statements_of_several_lines_work_where_they_are_given_at_once(start: Any) -> None:
+    program = start(
+        """
+        def work(n):
+            return n
+
+        work(5)
+        """,
+        "b 2",
+        "c",
+    )
+    lines = [
+        "class Box:",
+        "    size = 3",
+        "",
+        "    def grow(self):",
+        "        return self.size",
+        "",
+        "Box().grow()",
+    ]
+    assert program.do(*lines)["text"] == "3\n"
+    assert program.do("text = '''a", "", "  b'''", "text")["text"] == "'a\\n\\n  b'\n"
+    lines = ["for x in (1, 2):", "    print(n)", "    print(x)"]
+    assert program.do(*lines)["text"] == "5\n1\n5\n2\n"
+    assert program.do("if n > 3:", "    n = 8", "else:", "    n = 9")["prompt"] == "(Pdb) "
+    assert program.do("value = (n,", "         'a')", "p value")["text"] == "(8, 'a')\n"
+    assert program.do("for x in 1", "p n")["text"].endswith("8\n")
+    assert program.do("p n")["text"] == "8\n"
+
+
+@pytest.mark.parametrize("line", [None, 3, 4])
+def test_finalizers_at_the_exit_run_as_without_a_debugger(start: Any, line: int | None) -> None:
+    text = "class A:\n    def __del__(self):\n        print('gone')\na = A()\nprint('end')\n"
+    points = [] if line is None else [f"b app.py:{line}"]
+    program = start(text, *points, "n", "p a", "c")
+    while program.last["event"] == "prompt":
+        program.last = program.do("c")
+    assert (program.finish(), program.text) == (0, "end\ngone\n")
+
+
+def test_a_task_that_failed_under_a_stop_is_complained_about_as_without_a_debugger(start: Any) -> None:
+    text = """
+        import asyncio
+        async def bad():
+            raise ValueError("lost")
+        async def main():
+            task = asyncio.create_task(bad())
+            await asyncio.sleep(0.01)
+        asyncio.run(main())
+        """
+    program = start(text, "b bad", "c", "c")
+    assert (program.last["event"], program.finish()) == ("end", 0)
+    assert "Task exception was never retrieved" in program.text
+
+
+def test_a_breakpoint_stops_in_a_function_for_the_exit(start: Any) -> None:
+    text = "import atexit\ndef bye():\n    print('bye')\natexit.register(bye)\n"
+    program = start(text, "b app.py:3", "c")
+    assert program.last["event"] == "end"
+    stop = program.next("prompt")
+    assert (stop["reason"], stop["frame"]["function"]) == ("breakpoint", "bye")
+    program.send("c")
+    assert (program.finish(), program.text) == (0, "bye\n")
+
+
+def test_what_a_frame_held_when_it_was_shown_goes_with_the_frame(start: Any) -> None:
+    text = (
+        "import weakref\nclass A: pass\ndef f():\n    a = A()\n    refs.append(weakref.ref(a))\n    raise ValueError\n"
+        "refs = []\ntry:\n    f()\nexcept ValueError:\n    pass\nprint(refs[0]())\n"
+    )
+    program = start(text, "b app.py:6", "c", "p a", "c")
+    assert (program.finish(), program.text) == (0, "None\n")
+
+
+def test_the_numbers_of_monitoring_tools_that_have_a_meaning_are_the_programs(
+    start: Any, version: tuple[int, int]
+) -> None:
+    if version < (3, 12):
+        pytest.skip("sys.monitoring came with 3.12")
+    text = (
+        "from sys import monitoring as m\n"
+        "for tool in (m.DEBUGGER_ID, m.COVERAGE_ID, m.PROFILER_ID, m.OPTIMIZER_ID):\n"
+        "    m.use_tool_id(tool, 'own')\nx = 1\n"
+    )
+    program = start(text, "b app.py:4", "c")
+    assert (program.last["reason"], program.last["frame"]["line"]) == ("breakpoint", 4)

@@ -165,3 +165,50 @@ def test_next_steps_over_an_await(start: Any) -> None:
     )
     assert [program.do("n")["frame"]["line"] for _ in range(2)] == [7, 8]
     assert program.do("p first, both")["text"] == "(1, [2, 3])\n"
+
+
+def test_changes_are_seen_in_containers_of_all_kinds_and_as_deep_as_they_are_shown(start: Any) -> None:
+    text = """
+        import collections
+
+        class Table(dict):
+            def __iter__(self): raise RuntimeError
+
+        class Row(list):
+            def __len__(self): return -1
+
+        class Point:
+            __slots__ = ("x", "y")
+
+        class Line:
+            def __init__(self, price): self.price = price
+
+        class Cart:
+            def __init__(self): self.lines = [Line(1), Line(2)]
+
+        def work():
+            table, row, point, cart = Table(a=1), Row([1]), Point(), Cart()
+            pair = collections.namedtuple("Pair", "a b")(1, [2])
+            groups, recent = collections.defaultdict(list), collections.deque([1, 2], maxlen=2)
+            numbers, raw, by_id = list(range(300)), bytearray(3), dict.fromkeys(range(300))
+            table["b"] = 2
+            list.append(row, 2)
+            point.y = 3
+            cart.lines[1].price = 4
+            pair.b.append(5)
+            groups["k"].append(6)
+            recent.append(7)
+            numbers[250] = None
+            raw[0] = 8
+            by_id[250] = 9
+            return 0
+
+        work()
+        """
+    program = start(text, "tbreak 23", "c")
+    seen = []
+    for _ in range(10):
+        changed = program.do("n")["changed"]
+        seen += [(change["name"], change["kind"]) for change in changed]
+    names = ["table", "row", "point", "cart", "pair", "groups", "recent", "numbers", "raw", "by_id"]
+    assert seen == [(name, "mutated") for name in names]

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sandbox.guest.supervisor import changes, patch
+from sandbox.guest.supervisor import changes, contents, patch
 from sandbox.guest.supervisor.errors import GuestError
+from sandbox.guest.supervisor.workspace import workspace_of
 from tests.guest.files.conftest import Guest
 
 GIT_ENV = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
@@ -239,6 +240,22 @@ def test_large_files_without_common_lines_are_compared_quickly(guest: Guest, tmp
     )
     header, _ = edited.check()
     assert [(file["added"], file["removed"]) for file in header["files"]] == [(40_000, 40_000), (0, 400)]
+
+
+def test_what_is_compressed_is_given_back_as_what_is_not(
+    guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contents, "_PLAIN", 2000)
+    before: dict[str, str | bytes] = {str(n): f"{n}\n" * (n * 100) for n in range(1, 9)}
+    guest.write(before)
+    guest.ask("files.protect", rules={"read_only": [["^[1-8]$", True]]})
+    edited = Edited(guest, tmp_path)
+    baseline = workspace_of(guest.state).baseline
+    assert baseline and {kept.place[2] for kept in baseline.files.values()} == {True, False}
+    guest.write(dict.fromkeys(before, "0\n"))
+    edited.check()
+    assert guest.ask("files.restore") == {"restored": sorted(before)}
+    assert {name: (guest.root / name).read_text() for name in before} == before
 
 
 def test_there_is_no_diff_without_a_baseline(guest: Guest) -> None:

@@ -364,3 +364,13 @@ def test_nothing_is_left_behind(guest: Guest) -> None:
     place = Path(evaluate(guest, command)["output"].splitlines()[-1])
     assert not place.parent.exists()
     assert [path.name for path in guest.root.iterdir()] == ["test_a.py"]
+
+
+@pytest.mark.parametrize("asked", ["--pdb", "--trace", "--pdb --trace"])
+def test_pytest_does_not_wait_for_somebody_who_answers_pdb(guest: Guest, asked: str) -> None:
+    text = "import pytest\ndef test_a(): assert 0\ndef test_b(): pass\n"
+    guest.write({"test_m.py": text, "pytest.ini": f"[pytest]\naddopts = {asked}\n"})
+    answer = evaluate(guest, f"{PYTHON} -m pytest test_m.py")
+    assert outcomes(answer) == {"test_m.py::test_a": "failed", "test_m.py::test_b": "passed"}
+    assert f"pdbox: {' and '.join(asked.split())} is off, nobody is here to answer pdb" in answer["output"]
+    assert answer["exit_code"] == 1

@@ -69,8 +69,10 @@ def test_control_characters_do_not_blow_up_the_answer(guest: Guest) -> None:
 
 def test_a_background_process_that_holds_the_output_does_not_hold_the_answer(guest: Guest) -> None:
     started = time.monotonic()
-    assert run(guest, "sleep 1000 & echo started", timeout_s=100)["output"] == "started\n"
+    answer = run(guest, "sleep 1000 & echo started", timeout_s=100)
+    assert (answer["output"], answer["killed"]) == ("started\n", 1)
     assert time.monotonic() - started < 50
+    assert run(guest, "true")["killed"] == 0
 
 
 def test_many_commands_at_once_keep_their_answers_apart(guest: Guest) -> None:

@@ -182,3 +182,12 @@ def test_names_that_are_not_utf8_do_not_break_an_answer(guest: Guest) -> None:
     (Path(os.fsdecode(os.fsencode(guest.root) + b"/\xff.py"))).write_text("needle")
     assert guest.ask("files.list", path=".")["entries"][0]["path"] == "\\xff.py"
     assert guest.ask("files.search", pattern="needle")["matches"][0]["path"] == "\\xff.py"
+
+
+def test_several_texts_at_once(guest: Guest) -> None:
+    guest.write({"a": "ab", "b": "", "c": "x" * 9})
+    (guest.root / "link").symlink_to("/etc/passwd")
+    (guest.root / "folder").mkdir()
+    asked = ["a", "none", "b", "link", "folder", "c", "../a", "a\0"]
+    header, data = guest.answer("files.texts", paths=asked, max_bytes=5)
+    assert (header, data) == ({"sizes": [2, None, 0, None, None, 5, None, None]}, b"abxxxxx")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 import os
@@ -12,10 +11,10 @@ import subprocess
 import sys
 import threading
 import time
-import zipfile
 from pathlib import Path
 from typing import Any, Self
 
+from sandbox import bundle
 from sandbox.guest.frames import FramePipe, FrameSocket, FrameStream
 
 SOURCES = Path(__file__).parents[3] / "sandbox" / "guest"
@@ -115,7 +114,6 @@ class Guest:
         self.socket = str(self.home / "socket")
         self._sockets: list[socket.socket] = []
         settings = {
-            "protocol": 1,
             "home": str(self.home),
             "workdir": str(self.workdir),
             "stdio": stdio,
@@ -126,15 +124,14 @@ class Guest:
         bin_folder = Path(python).parent
         env = dict(os.environ, PATH=f"{bin_folder}{os.pathsep}{os.environ['PATH']}")
         self.process = subprocess.Popen(
-            [python, "-I", "-u", "-c", boot, json.dumps(settings)],
+            [python, "-I", "-S", "-u", "-c", boot, json.dumps(settings)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
             env=env,
         )
         assert self.process.stdin is not None and self.process.stdout is not None
-        data = bundle()
-        self.process.stdin.write(len(data).to_bytes(4, "big") + data)
+        self.process.stdin.write(bundle.package())
         if stdio:
             self.client = client_of(self.process)
 
@@ -161,15 +158,6 @@ class Guest:
         for stream in (self.process.stdin, self.process.stdout):
             assert stream is not None
             stream.close()
-
-
-def bundle() -> bytes:
-    """The guest's files as the zip that `boot` takes."""
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w") as archive:
-        for path in sorted(SOURCES.rglob("*.py")):
-            archive.write(path, "pdbox_guest/" + path.relative_to(SOURCES).as_posix())
-    return data.getvalue()
 
 
 STOP_KEYS = {

@@ -159,6 +159,6 @@ def test_what_cannot_be_started_is_named(
     place = str(folder / cwd)
     with pytest.raises((OSError, ValueError)) as raised:
         subprocess.Popen(argv, cwd=place)
-    error: GuestError = _cannot_start(argv, place, {}, raised.value)
+    error: GuestError = _cannot_start(argv, place, raised.value)
     assert error.code == code
     assert message in error.message

@@ -75,7 +75,17 @@ PY = ["python"]
         ("python pkg", PY, target("script", "pkg")),
         ("pkg 1", PY, target("module", "pkg", "1")),
         ("test_a.py", PY, target("module", "pytest", "test_a.py")),
-        ("test_a.py::test_x[a b]", PY, target("module", "pytest", "test_a.py::test_x[a", "b]")),
+        ("test_a.py::test_x[a b]", PY, target("module", "pytest", "test_a.py::test_x[a b]")),
+        (
+            "pytest a.py::b[it's c] d.py::e[x > [y] z] -x",
+            PY,
+            target("console", "pytest", "a.py::b[it's c]", "d.py::e[x > [y] z]", "-x"),
+        ),
+        (
+            "pytest a.py::b['c d'] 'e.py::f[g h]' i.py::j[",
+            PY,
+            target("console", "pytest", "a.py::b[c d]", "e.py::f[g h]", "i.py::j["),
+        ),
         ("longest x", PY, target("console", "longest", "x")),
         ("flask run", PY, target("console", "flask", "run")),
         ("python app.py 2>&1", PY, target("script", "app.py")),

@@ -371,7 +371,7 @@ def test_c_code_that_does_not_listen_is_told_with_its_line(guest: Guest, deaf: s
     assert start(guest, f"x = 1\n{deaf}\n", "c", timeout_s=0.3)["state"] == "running"
     stop = guest.client.wait(interrupt=True)
     assert stop["state"] == "running"
-    assert 'app.py", line 2' in stop["native_stack"]
+    assert 'app.py", line 2' in stop["native_stack"] and "debugger" not in stop["native_stack"]
     assert any("could not be stopped" in notice for notice in stop["notices"])
     stop = guest.client.request("debug.kill")
     assert (stop["state"], stop["signal"]) == ("exited", "SIGKILL")
@@ -475,13 +475,27 @@ def test_a_program_that_reads_is_waiting_and_gets_its_input(guest: Guest) -> Non
     assert (stop["state"], stop["output"], stop["exit_code"]) == ("exited", "3\n", 0)
 
 
-def test_a_child_that_reads_is_seen_at_the_deadline(guest: Guest) -> None:
-    stop = start(
-        guest, "import subprocess\nsubprocess.run(['head', '-n', '1'])\nprint('done')\n", "c", timeout_s=0.5
-    )
+@pytest.mark.parametrize(
+    "reads",
+    [
+        "import subprocess; subprocess.run(['head', '-n', '1'])",
+        "import os; os.write(1, os.read(0, 9))",
+        "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(input())'])",
+    ],
+)
+def test_a_child_or_c_code_that_reads_is_seen_long_before_the_deadline(guest: Guest, reads: str) -> None:
+    stop = start(guest, f"{reads}\n{reads}\nprint('done')\n", "c", timeout_s=3600)
     assert stop["state"] == "waiting_for_input"
-    stop = guest.client.wait(stdin="line\n")
-    assert (stop["state"], stop["output"]) == ("exited", "line\ndone\n")
+    stop = guest.client.wait(stdin="line\n", timeout_s=3600)
+    assert (stop["state"], stop["output"]) == ("waiting_for_input", "line\n")
+    stop = guest.client.wait(stdin="more\n", timeout_s=3600)
+    assert (stop["state"], stop["output"]) == ("exited", "more\ndone\n")
+
+
+def test_a_program_that_works_while_its_child_reads_is_running(guest: Guest) -> None:
+    source = "import subprocess\nchild = subprocess.Popen(['cat'])\nfor n in range(3 * 10**7):\n    pass\nchild.kill()\n"
+    stop = start(guest, source, "b 5", "c", timeout_s=3600)
+    assert (stop["state"], stop["frame"]["line"]) == ("stopped", 5)
 
 
 def test_a_program_that_does_not_read_blocks_nobody(guest: Guest) -> None:
@@ -760,6 +774,45 @@ def test_a_program_killed_from_outside_is_told_by_wait(guest: Guest) -> None:
     assert (stop["state"], stop["signal"]) == ("exited", "SIGKILL")
 
 
+@pytest.mark.parametrize("line", ["p x", "c"])
+def test_a_program_that_ended_while_it_was_stopped_is_told_with_what_it_printed(
+    guest: Guest, line: str
+) -> None:
+    source = "import faulthandler\nfaulthandler.dump_traceback_later(0.2, exit=True)\nx = 1\ny = 2\n"
+    start(guest, source, "n", "n")
+    while guest.client.request("debug.state")["state"] == "stopped":
+        pass
+    stop = guest.client.pdb(line)
+    assert (stop["state"], stop["exit_code"], stop["not_run"]) == ("exited", 1, [line])
+    assert "Timeout" in stop["output"]
+    assert [notice[:32] for notice in stop["notices"]] == ["It ended while it was stopped: a"]
+    with pytest.raises(Refused, match="has exited"):
+        guest.client.pdb("p x")
+    assert guest.client.pdb("c")["state"] == "exited"
+
+
+def test_a_program_that_ended_after_the_deadline_is_told_before_it_is_started_again(guest: Guest) -> None:
+    start(guest, "import time\ntime.sleep(0.4)\nprint('done')\n", "n", "c", timeout_s=0.2)
+    while guest.client.request("debug.state")["state"] == "running":
+        pass
+    stop = guest.client.pdb("c")
+    assert (stop["state"], stop["output"], stop["not_run"], stop["run"]) == ("exited", "done\n", ["c"], 1)
+    assert guest.client.pdb("c", timeout_s=5)["run"] == 2
+
+
+def test_processes_that_a_program_leaves_running_are_told(guest: Guest) -> None:
+    fork = "if os.fork():\n    os._exit(0)\n"
+    source = "import os, time\n" + fork + "os.setsid()\n" + fork + "time.sleep(60)\n"
+    stop = start(guest, source, "b 7", "c")
+    assert stop["state"] == "exited"
+    assert [notice.rpartition(":")[0] for notice in stop["notices"]] == [
+        "It has left processes running that no debugger leads, breakpoints are not hit in them"
+    ]
+    assert guest.client.wait()["notices"] == []
+    guest.write("app.py", "import os\nos.fork()\n")
+    assert not any("left processes" in notice for notice in guest.client.pdb("c")["notices"])
+
+
 def test_wait_says_how_things_are_when_nothing_is_to_be_waited_for(guest: Guest) -> None:
     assert guest.client.wait()["state"] == "not_started"
     stop = start(guest, "x = input()\n", "p 1")
@@ -830,3 +883,41 @@ def test_a_breakpoint_in_a_file_that_is_not_loaded_yet_moves_without_a_restart(g
     stop = guest.client.pdb("c")
     assert (stop["run"], place(stop), stop["breakpoint"]) == (1, ("late.py", 5), 1)
     assert stop["notices"] == ["Breakpoint 1 moved to late.py:5 `return x`."]
+
+
+FORGE = """
+import sys
+session = next(
+    cell.cell_contents for cell in sys.breakpointhook.__closure__ if type(cell.cell_contents).__name__ == "Session"
+)
+session.channel.send(%r)
+x = 1
+"""
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"event": "prompt", "text": 5, "frame": "x", "stopped": True},
+        {"event": "prompt", "breakpoints": [{"id": "x"}], "stopped": True},
+        {"event": "prompt", "breakpoints": [{"id": 1, "path": 5, "line": "a"}], "stopped": True},
+        {"event": "prompt", "breakpoints": [1], "stopped": True},
+        {"event": "end", "exit_code": "x", "exception": "y", "reply_text": 5, "notices": 3, "not_run": 5},
+        {"event": "restart", "args": 5, "not_run": "abc"},
+        {"event": "quit", "reply_text": [], "not_run": {}},
+    ],
+    ids=["text", "number", "place", "row", "end", "restart", "quit"],
+)
+def test_a_message_that_was_forged_costs_that_run_at_most(guest: Guest, forged: dict[str, Any]) -> None:
+    guest.write("fine.py", "x = 1\ny = 2\n")
+    start(guest, "x = 1\n", "b fine.py:2, x == 1", "q")
+    guest.write("forge.py", FORGE % (forged,))
+    try:
+        stop = guest.client.pdb("b 7", "c", entrypoint="python forge.py", timeout_s=2)
+        assert stop["state"] != "running"
+    except Refused:
+        pass
+    if guest.client.request("debug.state")["state"] != "exited":
+        guest.client.request("debug.kill")
+    stop = guest.client.pdb("c", entrypoint="python fine.py")
+    assert (stop["state"], stop["breakpoint"], stop["frame"]["line"]) == ("stopped", 1, 2)

@@ -184,3 +184,12 @@ def test_a_deleted_file_loses_its_breakpoints(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(TEXT)
     points.refresh()
     assert [(point["line"], point["enabled"]) for point in points.table()] == [(6, True)]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line() -> None:
+    old, new = (
+        remap.lines_of("\ufeff".encode() + text)
+        for text in (b"def f():\r\n  x = 1\r\n", b"# new\r\ndef f():\r\n  x = 1\r\n")
+    )
+    assert (old[0], remap.scopes(old)) == ("def f():", ["f", "f"])
+    assert remap.Remapper(old, new).follow(1) == (2, "moved")

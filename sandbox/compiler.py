@@ -1,0 +1,106 @@
+"""Has the Python of an image compile the guest, in a container that nothing else has been in."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import anyio
+from anyio.abc import ByteReceiveStream
+
+from sandbox import bundle
+from sandbox.base import Limits, SandboxSpec
+from sandbox.bytecode import MAX_BYTES, Kept, is_whole
+from sandbox.container import COMPILING, HOME, USER, config_of, confine, host_config
+from sandbox.engine import Engine, Image
+from sandbox.errors import PdboxError
+from sandbox.hijack import attach
+from sandbox.locks import Locks
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+COMPILE_S = 60.0
+"""How long it may take on a loaded machine."""
+_LIMITS = Limits(memory_bytes=256 << 20, cpus=1.0, pids=64, workspace_bytes=16 << 20, tmp_bytes=16 << 20)
+
+
+class InThread(Protocol):
+    """Makes a blocking call in a thread."""
+
+    async def __call__(self, function: Callable[..., T], *args: Any) -> T: ...
+
+
+class Compiler:
+    """Compiles once for each image, whether that can be done or not: it only saves time."""
+
+    def __init__(self, environ: Mapping[str, str], call: InThread) -> None:
+        """`environ`: where the user's cache is looked up."""
+        self._environ = environ
+        self._call = call
+        self._locks = Locks()
+        self._known: dict[str, bool] = {}
+        """Image id: whether there is bytecode."""
+
+    def package(self, image: Image) -> bytes:
+        """The guest for a sandbox of `image`, with its bytecode if there is some. Blocks."""
+        return bundle.package(self._kept().read(image.id))
+
+    async def compile(self, engine: Engine, image: Image, user: str = "") -> bool:
+        """See to it that `package` finds bytecode; False when it won't. `user`: who may sweep up the container if we can't."""
+        if not image.id:
+            return False
+        async with self._locks.held(image.id):
+            if image.id not in self._known:
+                kept = await self._call(self._kept)
+                if not await self._call(kept.read, image.id):
+                    await self._compile(engine, image, user, kept)
+                self._known[image.id] = bool(await self._call(kept.read, image.id))
+            return self._known[image.id]
+
+    def _kept(self) -> Kept:
+        return Kept.of(self._environ, bundle.digest(bundle.GUEST))
+
+    async def _compile(self, engine: Engine, image: Image, user: str, kept: Kept) -> None:
+        try:
+            data = await self._compiled(engine, image, user)
+        except (PdboxError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as exc:
+            log.info("the guest was not compiled for %s: %s", image.reference, exc)
+            return
+        if is_whole(data):
+            await self._call(kept.write, image.id, data)
+        else:
+            log.info("the guest was not compiled for %s", image.reference)
+
+    async def _compiled(self, engine: Engine, image: Image, user: str) -> bytes:
+        """What a container of the image gives for the guest's source."""
+        spec = SandboxSpec("", "", user=user, limits=_LIMITS)
+        confinement = confine(spec, image)
+        config = config_of(spec, image, confinement, bundle.compile_arguments(HOME))
+        config["labels"] = {COMPILING: "1", USER: user}
+        create = partial(engine.create, None, config, host_config(spec, confinement))
+        container = await self._call(create)
+        try:
+            stream = await attach(engine.endpoint(), engine.api, container)
+            try:
+                await self._call(engine.start, container)
+                with anyio.fail_after(COMPILE_S):
+                    await stream.send(bundle.package())
+                    return await _all_of(stream)
+            finally:
+                await anyio.aclose_forcefully(stream)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._call(engine.remove, container)
+
+
+async def _all_of(stream: ByteReceiveStream) -> bytes:
+    """What it has until its end, if that is no more than can be right."""
+    data = b""
+    with contextlib.suppress(anyio.EndOfStream):
+        while len(data) <= MAX_BYTES:
+            data += await stream.receive()
+    return data

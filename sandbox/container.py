@@ -1,0 +1,190 @@
+"""Docker containers of sandboxes: what they are made with, and what their labels and names tell again."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from sandbox import images
+from sandbox.base import Found, SandboxSpec
+from sandbox.engine import Container, Image
+
+UID = 10001
+HOME = PurePosixPath("/run/pdbox")
+USER_HOME = PurePosixPath("/home/sandbox")
+HOME_BYTES = 32 << 20
+SHM_BYTES = 64 << 20
+
+LABEL = "pdbox"
+SESSION, OWNER, USER, SOURCE, CREATED, MAX_AGE, POOL, WORKDIR, ISOLATION = (
+    f"{LABEL}.{name}"
+    for name in ("session", "owner", "user", "source", "created", "max_age", "pool", "workdir", "isolation")
+)
+COMPILING = f"{LABEL}.compiling"
+"""In the place of `LABEL`: it is no sandbox, only compiles the guest with its image's Python, which is its end."""
+
+# A container's labels are fixed when it is made, but its name is not. Of one that was started ahead of its session,
+# the name says whose it has become.
+_ASSIGNED = re.compile(r"pdbox-([0-9a-f]+)-([0-9a-f]+)-([0-9a-f]+)-([0-9]+)")
+
+# Picks the interpreter of an image that is not ours. The environment of SWE-bench images comes first: it
+# is the one with the repository's requirements, and only an interactive shell would activate it.
+PROBE = """\
+for p in /opt/miniconda3/envs/testbed/bin/python python3 python /opt/*/bin/python3 /opt/*/bin/python \
+/usr/local/bin/python3 /usr/bin/python3 /venv/bin/python; do
+  p=$(command -v "$p" 2>/dev/null) || continue
+  "$p" -c 'import sys; sys.exit(sys.version_info < (3, 7))' 2>/dev/null || continue
+  PATH="$(dirname "$p"):$PATH"; export PATH
+  exec "$p" "$@"
+done
+echo "no Python 3.7 or newer in this image" >&2
+exit 127
+"""
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """How much of the usual confinement an image allows."""
+
+    user: str
+    read_only: bool
+
+    def describe(self, spec: SandboxSpec) -> str:
+        """What holds for as long as the container lives, for people and models."""
+        limits = spec.limits
+        parts = [
+            "no capabilities",
+            "not root"
+            if self.user.partition(":")[0] not in ("", "0", "root")
+            else "root inside, since the image's repository is root's",
+            "read-only system" if self.read_only else "writable system",
+            f"{limits.memory_bytes >> 20} MiB memory",
+            f"{limits.cpus:g} CPUs",
+            f"{limits.pids} processes",
+        ]
+        return ", ".join(parts)
+
+
+def confine(spec: SandboxSpec, image: Image) -> Confinement:
+    """The repository of an image that brings it must stay writable for its owner, which is root unless it says."""
+    if spec.keep_workdir:
+        return Confinement(image.user or "0:0", read_only=False)
+    return Confinement(f"{UID}:{UID}", read_only=True)
+
+
+def guards(spec: SandboxSpec) -> bool:
+    """Whether the workspace is root's, so that files in it can be kept from programs."""
+    return spec.guarded and not spec.keep_workdir
+
+
+def config_of(
+    spec: SandboxSpec, image: Image, confinement: Confinement, arguments: Sequence[str]
+) -> dict[str, Any]:
+    """What a container is created with. `arguments`: what comes behind the interpreter's name."""
+    probe = [] if image.labels.get(images.OWN) == "1" else ["/bin/sh", "-c", PROBE, "pdbox"]
+    argv = [*(probe or ["python3"]), *arguments]
+    return {
+        "image": image.reference,
+        # Both, so that an image's own entry point doesn't come before it.
+        "entrypoint": argv[:1],
+        "command": argv[1:],
+        # With `detach` left False this sets StdinOnce: the guest sees the end of its stream when we die.
+        "stdin_open": True,
+        "user": confinement.user,
+        "working_dir": str(spec.workdir),
+        "hostname": "sandbox",
+        "environment": _environment(spec, confinement),
+        "healthcheck": {"test": ["NONE"]},
+        "labels": {
+            LABEL: "1",
+            **({POOL: "1"} if spec.pooled else {SESSION: spec.key, OWNER: spec.owner, SOURCE: spec.source}),
+            USER: spec.user,
+            CREATED: f"{time.time():.3f}",
+            MAX_AGE: f"{spec.lifetime.max_age_s:.3f}",
+            WORKDIR: str(spec.workdir),
+            ISOLATION: confinement.describe(spec),
+        },
+    }
+
+
+def _environment(spec: SandboxSpec, confinement: Confinement) -> dict[str, str]:
+    # Images seldom have a name for our user; getpass and git look here first.
+    name = "root" if confinement.user.startswith("0") else "sandbox"
+    return {"HOME": str(USER_HOME), "USER": name, "LOGNAME": name, **spec.env}
+
+
+def host_config(spec: SandboxSpec, confinement: Confinement) -> dict[str, Any]:
+    """What a container may use of the machine."""
+    limits = spec.limits
+    # Whose they are: with all capabilities gone, not even root can write another's folder.
+    uid, _, gid = confinement.user.partition(":")
+    own = f"uid={uid},gid={gid or uid}," if uid.isdigit() else ""
+    mode = "0755" if own else "1777"
+    tmpfs = {
+        "/tmp": f"rw,nosuid,nodev,exec,size={limits.tmp_bytes},mode=1777",
+        str(HOME): f"rw,nosuid,nodev,exec,{own}size={HOME_BYTES},mode={mode}",
+        str(USER_HOME): f"rw,nosuid,nodev,exec,{own}size={limits.tmp_bytes},mode={mode}",
+    }
+    if not spec.keep_workdir:
+        # Where there are files to guard, the folder is root's and sticky: everybody makes files, only root removes root's.
+        whose = "mode=1777" if guards(spec) else f"{own}mode={mode}"
+        tmpfs[str(spec.workdir)] = f"rw,nosuid,nodev,exec,{whose},size={limits.workspace_bytes}"
+    # What lies in a tmpfs counts as memory: a full one would have every later process killed.
+    tmpfs_bytes = 2 * limits.tmp_bytes + HOME_BYTES + SHM_BYTES
+    tmpfs_bytes += 0 if spec.keep_workdir else limits.workspace_bytes
+    memory = limits.memory_bytes + tmpfs_bytes
+    return {
+        "auto_remove": True,
+        "init": True,
+        "network_mode": "bridge" if spec.network else "none",
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges:true"],
+        "read_only": confinement.read_only,
+        "tmpfs": tmpfs,
+        "binds": [f"{host}:{inside}:ro" for host, inside in spec.mounts],
+        "mem_limit": memory,
+        "memswap_limit": memory,
+        "nano_cpus": int(limits.cpus * 1e9),
+        "pids_limit": limits.pids,
+        "shm_size": SHM_BYTES,
+        "ulimits": [
+            {"Name": "nofile", "Soft": 4096, "Hard": 4096},
+            {"Name": "core", "Soft": 0, "Hard": 0},
+        ],
+        # Its output is ours alone; a log of it would fill the engine's disk.
+        "log_config": {"Type": "none", "Config": {}},
+        "oom_score_adj": 500,
+    }
+
+
+def found_in(container: Container) -> Found:
+    """What its labels and its name tell of a container that was made with `config_of`."""
+    labels = container.labels
+    found = Found(
+        key=labels.get(SESSION, ""),
+        place=container.id[:12],
+        created=_number(labels.get(CREATED), container.created),
+        image=container.image,
+        owner=labels.get(OWNER, ""),
+        user=labels.get(USER, ""),
+        source=labels.get(SOURCE, ""),
+        max_age_s=_number(labels.get(MAX_AGE), math.inf),
+    )
+    if labels.get(POOL) != "1":
+        return found
+    assigned = _ASSIGNED.fullmatch(container.name)
+    if assigned is None:
+        return replace(found, pooled=True)
+    key, owner, source, created = assigned.groups()
+    return replace(
+        found, key=key, owner=owner, source="" if source == "0" else source, created=float(created)
+    )
+
+
+def _number(text: str | None, otherwise: float) -> float:
+    return float(text) if text and text.replace(".", "", 1).isdigit() else otherwise

@@ -1,0 +1,82 @@
+"""Tensors in a line, by the library that the program has loaded itself: torch, JAX, TensorFlow.
+
+What lies on another device is fetched only when it is small: a stop must not wait for it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+HEAD = 6
+_FETCHED = 10**6  # elements
+
+
+def torch(value, kind, module, show):
+    """`<Tensor shape=(3, 4) dtype=torch.float32 device=cpu head=[…]…>`"""
+    state = "requires_grad" if value.requires_grad else ""
+    try:
+        first = value.detach().reshape(-1)[:HEAD].tolist()
+    except Exception:  # elements that are not laid out like that (sparse, quantized), or are nowhere (meta)
+        first = None
+        if value.layout is not module.strided:
+            state = ("layout=%s %s" % (value.layout, state)).rstrip()
+    return _line(kind, value, value.device, state, first, value.numel(), show)
+
+
+def jax(value, kind, module, show):
+    """`<Array shape=(3, 4) dtype=float32 device=cpu head=[…]…>`"""
+    if value.is_deleted():
+        return _line("Array", value, "", "deleted", None, 0, show)
+    device = ",".join(sorted({each.platform for each in value.devices()}))
+    fetched = elements(value)
+    first = None if fetched is None else fetched.reshape(-1)[:HEAD].tolist()
+    return _line("Array", value, device, "", first, value.size, show)
+
+
+def tensorflow(value, kind, module, show):
+    """`<EagerTensor shape=(3, 4) dtype=float32 device=CPU:0 head=[…]…>`"""
+    fetched = elements(value)
+    if fetched is None:
+        return _line(kind, value, _device(value), "", None, 0, show)
+    first = fetched.reshape(-1)[:HEAD].tolist()
+    return _line(kind, value, _device(value), "", first, fetched.size, show)
+
+
+def head(first, size, show):
+    """The first elements of `size`, for a line."""
+    return "head=[%s]%s" % (", ".join(show(item) for item in first), "…" if size > len(first) else "")
+
+
+def _line(kind, value, device, state, first, size, show):
+    name = kind if isinstance(kind, str) else kind.__name__
+    dtype = getattr(value.dtype, "name", None) or value.dtype
+    parts = [name, "shape=%s" % (tuple(value.shape),), "dtype=%s" % dtype]
+    parts += ["device=%s" % device] if str(device) else []
+    parts += [state] if state else []
+    if first:
+        parts.append(head(first, size, show))
+    return "<%s>" % " ".join(parts)
+
+
+def _device(value):
+    return value.device.rpartition("device:")[2]
+
+
+def elements(value):
+    """A JAX or TensorFlow tensor as a numpy array; None where it has no elements now, or many on another device."""
+    if hasattr(value, "is_deleted"):
+        return _of_jax(value)
+    if not hasattr(value, "numpy"):
+        return None  # symbolic: part of a graph
+    if _device(value).startswith("CPU") or value.shape.num_elements() <= _FETCHED:
+        # A scalar comes as one of numpy's own.
+        return sys.modules["numpy"].asarray(value.numpy())
+    return None
+
+
+def _of_jax(value):
+    if value.is_deleted() or not value.is_fully_addressable or not value.is_ready():
+        return None
+    if value.size > _FETCHED and any(each.platform != "cpu" for each in value.devices()):
+        return None
+    return sys.modules["numpy"].asarray(value)
