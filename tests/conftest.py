@@ -14,8 +14,8 @@ from sandbox.docker import DockerBackend
 from sandbox.engine import Engine
 from sandbox.errors import BackendUnavailable
 
-# `make test` tells the makes below it that they are below: programs of the tests must not know.
-for _name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
+# `make test` tells the makes below it that they are below, and who runs it may have settings for tox: programs of the tests must not know.
+for _name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "TOX_OVERRIDE", "TOX_TESTENV_PASSENV"):
     os.environ.pop(_name, None)
 
 
