@@ -35,7 +35,9 @@ log = logging.getLogger(__name__)
 
 ISOLATION = "none: programs run as you, on this machine"
 MARK = "PDBOX_SANDBOX"
-"""Environment variable, inherited by all that runs in a sandbox, with its key."""
+"""Environment variable of a guest, with the mark of its sandbox."""
+CHILD_MARK = "PDBOX_CHILD"
+"""Environment variable of all that it has started: the mark, a dot and a number."""
 START_S = 30.0
 """How long a guest may take to come up on a loaded machine."""
 _RECORD = "sandbox.json"
@@ -398,10 +400,11 @@ async def _drained(stream: ByteStream) -> None:
 
 def _kill_marked(key: str) -> None:
     """Kill what a guest that was killed has left running (Linux; elsewhere nothing tells them)."""
-    mark = f"{MARK}={key}".encode()
+    guest, child = f"{MARK}={key}".encode(), f"{CHILD_MARK}={key}.".encode()
     for entry in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if mark in entry.read_bytes().split(b"\0"):
+            variables = entry.read_bytes().split(b"\0")
+            if any(variable == guest or variable.startswith(child) for variable in variables):
                 os.kill(int(entry.parent.name), signal.SIGKILL)
 
 

@@ -22,7 +22,7 @@ from sandbox.base import Backend, Limits, Sandbox, SandboxSpec
 from sandbox.connection import GuestConnection
 from sandbox.container import OWNER
 from sandbox.docker import DockerBackend
-from sandbox.process import MARK, ProcessBackend
+from sandbox.process import CHILD_MARK, MARK, ProcessBackend
 
 DOCKER = pytest.param("docker", marks=pytest.mark.docker)
 SMALL = Limits(memory_bytes=256 << 20, cpus=1, pids=64, workspace_bytes=64 << 20, tmp_bytes=16 << 20)
@@ -141,7 +141,8 @@ def marked(key: str) -> Sequence[int]:
     found: list[int] = []
     for entry in Path("/proc").glob("[0-9]*/environ"):
         try:
-            if f"{MARK}={key}".encode() in entry.read_bytes().split(b"\0"):
+            variables = entry.read_bytes().decode("utf-8", "replace").split("\0")
+            if any(variable.startswith((f"{MARK}={key}", f"{CHILD_MARK}={key}.")) for variable in variables):
                 found.append(int(entry.parent.name))
         except OSError:
             continue

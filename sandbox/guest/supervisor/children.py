@@ -6,6 +6,7 @@ come to us (we are their subreaper) and are found by the mark that they carry in
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -16,6 +17,10 @@ from .errors import GuestError
 
 MARK = "PDBOX_CHILD"
 """Environment variable that tells which child a process descends from."""
+_LOWEST = 19
+"""Priority ("niceness") of what has to leave the processors to others."""
+_FIRST_LOOK_S = 0.05
+"""How long what is to be killed is looked for before the first of it is killed."""
 _LOOKS = 50
 """How many milliseconds a process is given to be another program (exec), which shows no environment meanwhile."""
 
@@ -42,9 +47,13 @@ class Child:
         """Send it a signal; False when it has ended. Never hits another process."""
         return self._owner.signal(self, number)
 
-    def descendants(self) -> list[int]:
-        """Process ids of its tree, itself included while it lives."""
-        return self._owner.descendants(self)
+    def descendants(self, until: float = math.inf) -> list[int]:
+        """Process ids of its tree, itself included while it lives; those that were found `until` then, of the monotonic clock."""
+        return self._owner.descendants(self, until)
+
+    def yield_processors(self) -> None:
+        """Have its process group come after all others from now on, after us above all: hundreds leave us no time to answer."""
+        self._owner.yield_processors(self)
 
     def left(self, timeout: float) -> list[int]:
         """Process ids of its tree that have not ended within `timeout` seconds."""
@@ -72,7 +81,8 @@ class Children:
         self._changed = threading.Condition()
         self._alive: dict[int, Child] = {}
         self._numbers = 0
-        self._secret = os.urandom(8).hex()
+        # Where the host can't end a whole container, it finds by this what is left.
+        self._secret = os.environ.get("PDBOX_SANDBOX") or os.urandom(8).hex()
         self._stopping = False
         threading.Thread(target=self._reap, name="reaper", daemon=True).start()
 
@@ -113,6 +123,15 @@ class Children:
             os.kill(child.pid, number)
             return True
 
+    def yield_processors(self, child: Child) -> None:
+        """Give the process group of `child`, and what it starts from now on, the lowest priority."""
+        with self._changed:
+            if self._alive.get(child.pid) is child:
+                try:
+                    os.setpriority(os.PRIO_PGRP, child.pid, _LOWEST)
+                except OSError:
+                    pass  # some of it is not ours; or all of it has ended, and is not reaped yet
+
     def kill_tree(self, child: Child) -> int:
         """Kill `child` and everything that descends from it; gives how many those were."""
         with self._changed:
@@ -138,9 +157,9 @@ class Children:
         with self._changed:
             return self._changed.wait_for(lambda: not self._alive, timeout)
 
-    def descendants(self, child: Child) -> list[int]:
-        """Process ids of the tree of `child`, itself included while it lives."""
-        return sorted(self._tree(child, _processes()))
+    def descendants(self, child: Child, until: float = math.inf) -> list[int]:
+        """Process ids of the tree of `child`, itself included while it lives; those that were found `until` then."""
+        return sorted(self._tree(child, _processes(until)))
 
     def left(self, child: Child, timeout: float) -> list[int]:
         """Process ids of the tree of `child` that have not ended within `timeout` seconds."""
@@ -221,15 +240,22 @@ class Children:
 
     def _kill_all(self, find) -> int:
         killed: set[int] = set()
+        # The first look is a short one: what forks without end leaves no time for another before it is killed.
+        until = time.monotonic() + _FIRST_LOOK_S
         # A process with a pending SIGKILL can't fork any more, so this ends when a look finds nobody new.
         while True:
-            new = find(_processes()) - killed - {os.getpid()}
-            if not new:
+            processes = _processes(until)
+            new = find(processes) - killed - {os.getpid()}
+            if not new and time.monotonic() < until:
                 return len(killed)
             with self._changed:
+                # Whole groups at once: one by one, a group that forks fast enough outruns us.
+                for group in {processes[pid].group: pid for pid in new}.items():
+                    _kill_group_of(*group)
                 for pid in new:
                     _kill(pid)
             killed |= new
+            until = math.inf
 
     def _tree(self, child: Child, processes: dict) -> set[int]:
         roots = {
@@ -259,7 +285,7 @@ class Children:
         # It wiped its environment. Only when nobody else can have started it, it is this child's.
         others = [other for other in self._alive.values() if other is not child]
         return not any(
-            other.pid in processes and processes[other.pid].started <= processes[pid].started
+            other.pid not in processes or processes[other.pid].started <= processes[pid].started
             for other in others
         )
 
@@ -289,8 +315,8 @@ class _Process:
         self.zombie = zombie
 
 
-def _processes() -> dict[int, _Process]:
-    """All processes that we can see; empty where there is no /proc."""
+def _processes(until: float = math.inf) -> dict[int, _Process]:
+    """All processes that we can see, or that could be looked at `until` then; empty where there is no /proc."""
     table = {}
     try:
         names = os.listdir("/proc")
@@ -299,6 +325,8 @@ def _processes() -> dict[int, _Process]:
     for name in names:
         if not name.isdigit():
             continue
+        if time.monotonic() > until:
+            break
         try:
             with open("/proc/%s/stat" % name, "rb") as file:
                 fields = file.read().rpartition(b")")[2].split()
@@ -366,6 +394,15 @@ def _kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         pass  # all of it has ended
+
+
+def _kill_group_of(group: int, pid: int) -> None:
+    """Kill the process group in which `pid` was seen, unless it is ours, or `pid` has left it since."""
+    try:
+        if group != os.getpgrp() and os.getpgid(pid) == group:
+            os.killpg(group, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
 
 
 def _decode(status: int) -> tuple[int | None, str | None]:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 MAX_IN_FLIGHT = 64
 _THREAD_IDLE_S = 10.0
+_SPARE = 3
+"""How many idle threads are always kept. A program that forks without end leaves no room for a new one: with these a command, what waits
+beside it, and what interrupts both are served all the same.
+"""
 _BRIEF = ("debug.command", "debug.state", "ping", "end_if_idle", "lifetime", "meta.set")
 """What is done at once, or says itself (`Call.share`) before it takes its time: no other thread need read on meanwhile."""
 _NO_THREAD = (
@@ -109,7 +113,7 @@ class Call:
 
 
 class Workers:
-    """Threads that are kept for a while, so that a request need not start one."""
+    """Threads that are kept for a while, so that a request need not start one; a few for ever."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -123,6 +127,14 @@ class Workers:
                 self._jobs.append(job)
                 self._changed.notify()
                 return
+        self._start(job)
+
+    def keep_spare(self) -> None:
+        """Start the threads that are kept for ever."""
+        for _ in range(_SPARE):
+            self._start(_nothing)
+
+    def _start(self, job) -> None:
         threading.Thread(target=self._run, args=(job,), name="worker", daemon=True).start()
 
     def _run(self, job) -> None:
@@ -133,7 +145,9 @@ class Workers:
     def _next(self):
         with self._changed:
             self._idle += 1
-            self._changed.wait_for(lambda: self._jobs, _THREAD_IDLE_S)
+            while not self._jobs:
+                if not self._changed.wait(_THREAD_IDLE_S) and not self._jobs and self._idle > _SPARE:
+                    break
             self._idle -= 1
             return self._jobs.pop(0) if self._jobs else None
 
@@ -313,6 +327,10 @@ class Connection:
             if call.op in ("exec", "eval"):
                 call.cancel()
         self._stream.close()
+
+
+def _nothing() -> None:
+    pass
 
 
 def _kills(request: tuple) -> bool:

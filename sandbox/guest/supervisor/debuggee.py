@@ -10,6 +10,7 @@ import os
 import select
 import socket
 import threading
+import time
 
 from ..frames import FrameSocket
 from ..word import Seen
@@ -22,6 +23,10 @@ KEPT_BYTES = 4 << 20
 STDIN_BYTES = 1 << 20
 _NATIVE_BYTES = 64 << 10
 _PIPE_BYTES = 1 << 20
+_CROWD = 64
+"""More processes than these are seldom there to work side by side."""
+_LOOK_MOST_S = 0.05
+"""How long somebody looks who reads stdin, at most: hundreds of processes that take up the processors leave little to look with."""
 _GUEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LAUNCHER = os.path.join(_GUEST, "debugger", "launch.py")
 _OURS = 'File "%s' % (_GUEST + os.sep)
@@ -218,16 +223,18 @@ class Debuggee:
         return self._stdin.ended
 
     def reads_stdin(self, idle: bool = False) -> bool:
-        """Whether some process of the program is blocked reading the stdin that we feed, as far as the system tells; with `idle`, whether
-        that is so while none of its threads runs.
+        """Whether some process of the program is blocked reading the stdin that we feed, as far as the system tells within `_LOOK_MOST_S`;
+        with `idle`, whether that is so while none of its threads runs.
         """
         number = _READ_CALLS.get(os.uname().machine)
         if number is None or self.child.status is not None:
             return False
-        pids = self.child.descendants()
-        return any(self._blocked_in_read(pid, number) for pid in pids) and not (
-            idle and any(map(_runs, pids))
-        )
+        until = time.monotonic() + _LOOK_MOST_S
+        pids = self.child.descendants(until)
+        if len(pids) > _CROWD:
+            self.child.yield_processors()
+        reads = any(time.monotonic() < until and self._blocked_in_read(pid, number) for pid in pids)
+        return reads and not (idle and any(time.monotonic() > until or _runs(pid) for pid in pids))
 
     def kill(self) -> int:
         """Kill it and all that it started; gives how many processes that were."""

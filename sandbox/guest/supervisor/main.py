@@ -65,6 +65,7 @@ def main(config: dict) -> None:
     # While the other side reads the greeting. What brings the repository in goes first: it is asked for at once.
     server.load("files")
     state.load_program()
+    server.workers.keep_spare()
     reason = server.wait()
     _end(state, server, reason)
 

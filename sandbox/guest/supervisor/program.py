@@ -77,12 +77,13 @@ class Program(Switching):
         else:
             self._look_whether_it_still_reads()
         if stopped:
-            self._await_looking(
+            if not self._await_looking(
                 lambda seconds: self._await(
                     lambda: self.state != "running" or call.cancelled.is_set(), seconds
                 ),
                 deadline,
-            )
+            ):
+                self._look_for_reading()
             self._show_captured()
         left_running = self._left_running(deadline)
         with self._changed:
@@ -236,13 +237,13 @@ class Program(Switching):
             return settled and not (call.cancelled.is_set() and not self._settled(target, number))
 
     def _await_looking(self, settled_within, deadline: float) -> bool:
-        """Whether `settled_within(seconds)` gets true until `deadline`."""
+        """Whether `settled_within(seconds)` gets true until `deadline`. Before that, somebody looks at times who reads."""
         pause = LOOK_S
         while not settled_within(min(pause, left(deadline))):
-            began = time.monotonic()
-            self._look_for_reading(idle=bool(left(deadline)))
             if not left(deadline):
                 return False
+            began = time.monotonic()
+            self._look_for_reading(idle=True)
             pause = max(2 * pause, _LOOK_SHARE * (time.monotonic() - began))  # many processes take their time
         return True
 

@@ -78,14 +78,22 @@ class Server:
         threading.Thread(target=self._accept, args=(listener,), name="accept", daemon=True).start()
 
     def connect(self, stream: FramePipe | FrameSocket, greeting: bool = False) -> None:
-        """Serve one more connection, in a thread of its own. With `greeting` it has been greeted when this returns."""
+        """Serve one more connection, in a thread of its own. With `greeting` it has been greeted when this returns.
+
+        Where no thread is to be had it is closed: who wants to be served tries again.
+        """
         connection = Connection(self, stream)
         with self._changed:
             self._connections.add(connection)
         if greeting:
             connection.greet()
         serve = connection.lead if greeting else connection.serve
-        threading.Thread(target=serve, name="connection", daemon=True).start()
+        try:
+            self.workers.submit(serve)
+        except RuntimeError as exc:
+            print("a connection was closed: %s" % exc, file=sys.stderr)
+            self.disconnected(connection)
+            stream.close()
 
     def hello(self) -> dict:
         """What a new connection is greeted with."""
