@@ -4,13 +4,14 @@
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportIncompatibleMethodOverride=false, reportOptionalMemberAccess=false, reportGeneralTypeIssues=false, reportOptionalIterable=false
 from __future__ import annotations
 
+import bdb
 import contextlib
 import shlex
 import sys
 
 from . import locations
 from .asynchronous import AsyncPdb
-from .frames import ours
+from .frames import ours, program_frames
 from .interrupt import evaluator
 from .newer import COMMAND_TABLES, KEEPS_LOCALS, whole
 from .own import os, threading
@@ -342,7 +343,11 @@ class Debugger(AsyncPdb):
 
     @_like("do_break")
     def do_break(self, arg, temporary=0):
-        return pdb.Pdb.do_break(self, self._resolved(arg), temporary)
+        known = len(bdb.Breakpoint.bpbynumber)
+        done = pdb.Pdb.do_break(self, self._resolved(arg), temporary)
+        for point in bdb.Breakpoint.bpbynumber[known:]:
+            self._tell_too_late(point)
+        return done
 
     do_b = do_break
 
@@ -358,6 +363,16 @@ class Debugger(AsyncPdb):
             return arg
         self._named = (path.strip(), name.strip())
         return _BY_NAME + comma + condition
+
+    def _tell_too_late(self, point):
+        path = os.path.realpath(point.file)
+        if point.funcname or not locations.runs_on_import(path, point.line) or not locations.imported(path):
+            return
+        if not any(_runs_module(frame, path) for frame in sys._current_frames().values()):
+            self.session.notice(
+                "Line %d of %s is in no function, and its module has run already: it can be hit after `run`, which starts the program"
+                " anew." % (point.line, self.session.relative(path))
+            )
 
     _named = None
 
@@ -448,3 +463,9 @@ class Debugger(AsyncPdb):
 _BY_NAME = "__pdbox_named__"
 _NOWHERE = (nothing for nothing in ())
 """Its frame is in no stack."""
+
+
+def _runs_module(frame, path):
+    """Whether the code of the file at `path` that is in no function is being run in the stack of `frame`."""
+    modules = (each.f_code for each in program_frames(frame) if each.f_code.co_name == "<module>")
+    return any(os.path.realpath(code.co_filename) == path for code in modules)

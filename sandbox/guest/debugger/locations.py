@@ -158,6 +158,30 @@ def scope_of(path, line):
     return ".".join(names)
 
 
+def runs_on_import(path, line):
+    """Whether a line of a file runs only when the file as a whole does: it is in no function."""
+    tree = parsed(path)
+    if tree is None:
+        return False
+    for node in ast.walk(tree):
+        if isinstance(node, _FUNCTIONS + (ast.Lambda,)):
+            body = node.body if isinstance(node, ast.Lambda) else node.body[0]
+            if body.lineno <= line <= (getattr(node, "end_lineno", None) or _last(node)):
+                return False
+    return True
+
+
+def imported(path):
+    """Whether a module of the file at `path` has been imported, all of it."""
+    for module in list(sys.modules.values()):
+        if type(module) is type(sys) and vars(module).get("__file__") is not None:
+            file, spec = vars(module)["__file__"], vars(module).get("__spec__")
+            if isinstance(file, str) and os.path.basename(file) == os.path.basename(path):
+                if os.path.realpath(file) == path and not getattr(spec, "_initializing", False):
+                    return True
+    return False
+
+
 def find_function(path, qualname):
     """(name, line of the `def`, first line that runs) of a function in a file, or None."""
     tree = parsed(path)

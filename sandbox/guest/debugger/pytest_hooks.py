@@ -12,6 +12,7 @@ from . import captured, interrupt, values
 from .own import os
 
 __tracebackhide__ = True
+_MAX_DOCTESTS = 5
 _OF_XDIST = ("-n", "--numprocesses", "--dist", "--tx")
 
 
@@ -33,6 +34,29 @@ def hook(session, module):
             raise
 
     module._prepareconfig = with_plugin
+
+
+def _failures(exc):
+    """Several with --doctest-continue-on-failure, else the exception itself."""
+    failures = getattr(exc, "failures", None)
+    return failures if failures and isinstance(failures, list) else [exc]
+
+
+def _doctests(session, failures):
+    """What was expected, where a doctest has failed without an exception of the repository's: its frames are pytest's alone."""
+    known = getattr(sys.modules.get("doctest"), "DocTestFailure", ())
+    return [
+        "The doctest at %s:%d, `%s`, gave %.200r where %.200r was expected."
+        % (
+            session.relative(each.test.filename or each.test.name),
+            (each.test.lineno or 0) + each.example.lineno + 1,
+            each.example.source.strip()[:200],
+            each.got,
+            each.example.want,
+        )
+        for each in failures[:_MAX_DOCTESTS]
+        if isinstance(each, known)
+    ]
 
 
 def _marks():
@@ -179,8 +203,10 @@ def Plugin(session, hookimpl):
 
         def _stop_at(self, node, call):
             exc = getattr(call.excinfo, "value", None)
+            failures = _failures(exc)
+            session.hold_notices += _doctests(session, failures)
             # A doctest wraps what went wrong in it.
-            inner = getattr(exc, "exc_info", None)
+            inner = getattr(failures[0], "exc_info", None)
             if isinstance(inner, tuple) and len(inner) == 3 and isinstance(inner[1], BaseException):
                 exc = inner[1]
             if exc is not None and exc.__traceback__ is not None:

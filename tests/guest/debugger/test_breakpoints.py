@@ -145,6 +145,22 @@ def test_a_line_without_code_is_refused_with_its_neighbours(start: Any) -> None:
     assert "breakpoints" not in answer
 
 
+def test_a_line_of_a_module_that_has_run_is_told_to_come_too_late(start: Any, tmp_path: Path) -> None:
+    (tmp_path / "mod.py").write_text(
+        "class Shop:\n    price = 3\n\n    def sell(self):\n        return 1\n\n\nx = 1\ntwice = lambda n: n * 2\n"
+    )
+    program = start("import mod\nx = 1\nwhile x < 3:\n    x += 1\n", "b mod.py:8")
+    assert not program.do("b 2").get("notices")
+    assert program.do("c")["frame"]["line"] == 8
+    assert not program.do("b mod.py:2").get("notices")  # it still runs, and could be jumped to
+    assert program.do("c")["frame"]["line"] == 2
+    for command, line in (("b", 1), ("tbreak", 2), ("b", 4), ("b", 8)):
+        (notice,) = program.do(f"{command} mod.py:{line}")["notices"]
+        assert notice.startswith(f"Line {line} of mod.py is in no function") and "`run`" in notice
+    for line in ("mod.py:5", "mod.py:9", "4", "1"):
+        assert not program.do(f"b {line}").get("notices")
+
+
 def test_a_breakpoint_by_name_is_not_hit_where_the_function_is_defined(start: Any) -> None:
     program = start("def f():\n    return 1\ng = [f() for _ in range(2)]\nx = 1\n", "b f")
     assert lines_hit(program) == [2, 2]

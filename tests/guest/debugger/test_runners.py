@@ -319,3 +319,38 @@ def test_what_a_test_prints_is_shown_once_however_it_is_captured(
     assert program.do("cl 1", "c")["exit_code"] == 0
     assert program.finish() == 0
     assert program.text.count("out 0") == 1
+
+
+DOCTESTS = '''
+def double(n):
+    """
+    >>> double(2)
+    5
+    >>> 1 / double(0)
+    1
+    """
+    return n + n
+
+
+def broken(n):
+    """
+    >>> broken(0)
+    1
+    """
+    return 1 / n
+'''
+
+
+@pytest.mark.parametrize("more", [[], ["--doctest-continue-on-failure"]], ids=["first", "all"])
+def test_a_failing_doctest_is_told_where_no_frame_tells_it(
+    start: Any, repository: Path, more: list[str]
+) -> None:
+    (repository / "twice.py").write_text(DOCTESTS.lstrip("\n"))
+    program = run(start, "-q", "--doctest-modules", *more, "twice.py")
+    answer = program.do("c")
+    assert (answer["frame"]["path"].endswith("twice.py"), answer["frame"]["line"]) == (True, 16)
+    answer = program.do("c")
+    assert answer["notices"] == [
+        "The doctest at twice.py:3, `double(2)`, gave '4\\n' where '5\\n' was expected."
+    ]
+    assert program.do("c")["event"] == "end"
