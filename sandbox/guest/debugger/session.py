@@ -14,6 +14,7 @@ from .frames import ours
 from .interrupt import evaluator
 from .locations import Resolver
 from .own import os, threading
+from .room import Room
 from .turn import Turn
 
 
@@ -26,6 +27,7 @@ class Session:
         self.reply = Reply()
         self.commands = Commands(self)
         self.turn = Turn(gate)
+        self._room = Room()
         self.waiting = False  # for the supervisor, at a prompt
         self.evaluating = None  # id of the thread that runs a command
         self.awaiting = None  # what it awaits
@@ -127,6 +129,7 @@ class Session:
     def _stopped(self, debugger, frame, show):
         """Whether anything was asked."""
         debugger.busy = True
+        self._room.make()
         debugger.stops += 1
         self.turn.take()
         prompted = False
@@ -147,6 +150,7 @@ class Session:
                 self.evaluating = None
                 debugger.returned = debugger.raised = debugger.hit = None
                 self._leave(debugger, frame, prompted)
+            self._room.take_back()
         return prompted
 
     def _leave(self, debugger, frame, prompted):

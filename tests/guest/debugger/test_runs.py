@@ -693,3 +693,43 @@ def test_the_numbers_of_monitoring_tools_that_have_a_meaning_are_the_programs(
     )
     program = start(text, "b app.py:4", "c")
     assert (program.last["reason"], program.last["frame"]["line"]) == ("breakpoint", 4)
+
+
+AT_THE_LIMIT = """
+import sys
+
+def down(n):
+    if n == 0:
+        return 0
+    return down(n - 1)
+
+def for_ever():
+    return for_ever()
+
+try:
+    for_ever()
+except RecursionError:
+    print("caught")
+first = 1
+frame, depth = sys._getframe(), 0
+while frame:
+    frame, depth = frame.f_back, depth + 1
+for room in (150, 40, 20):
+    down(sys.getrecursionlimit() - depth - room)
+print(sys.getrecursionlimit())
+"""
+
+
+def test_the_recursion_limit_neither_ends_tracing_nor_leaves_a_stop_without_room(
+    start: Any, version: tuple[int, int]
+) -> None:
+    if version < (3, 9):
+        pytest.skip("this Python can't be kept from ending its tracing")
+    program = start(AT_THE_LIMIT, "b 15", "b 5", "c")
+    assert program.last["frame"]["line"] == 15
+    assert program.do("c")["frame"]["line"] == 5
+    for _ in range(2):
+        assert program.do("p n, sum(len(str(frame)) for frame in [1])")["text"] == "(0, 1)\n"
+        assert program.do("c")["frame"]["line"] == 5
+    assert program.do("c")["event"] == "end"
+    assert program.text.splitlines() == ["caught", "1000"]

@@ -1,0 +1,43 @@
+"""Room on the stack: what a stop takes, where the program is near its recursion limit."""
+
+from __future__ import annotations
+
+import sys
+
+FRAMES = 150
+"""More than a stop takes, with what it evaluates."""
+# As they are now: a test may replace them.
+_frame, _limit, _set_limit = sys._getframe, sys.getrecursionlimit, sys.setrecursionlimit
+
+
+def near_limit(frames):
+    """Whether the stack is at most so many frames below the recursion limit."""
+    try:
+        _frame(max(0, _limit() - frames))
+    except ValueError:
+        return False  # it is not so deep
+    return True
+
+
+class Room:
+    """Raises the limit for a stop, when it is near."""
+
+    def __init__(self):
+        self._before = None
+
+    def make(self):
+        """A stop begins."""
+        if self._before is None and near_limit(FRAMES):
+            self._before = _limit()
+            _set_limit(self._before + 2 * FRAMES)
+
+    def take_back(self):
+        """It ends."""
+        if self._before is None:
+            return
+        try:
+            if _limit() == self._before + 2 * FRAMES:  # and not what the program has set meanwhile
+                _set_limit(self._before)
+        except RecursionError:
+            return  # refused so near to it: the next stop tries again
+        self._before = None
