@@ -17,10 +17,13 @@ from .errors import GuestError
 
 MARK = "PDBOX_CHILD"
 """Environment variable that tells which child a process descends from."""
+_CROWD = 64
 _LOWEST = 19
 """Priority ("niceness") of what has to leave the processors to others."""
 _FIRST_LOOK_S = 0.05
 """How long what is to be killed is looked for before the first of it is killed."""
+_LOOKS_UNTIL_FROZEN = 3
+"""After so many looks that each found more to kill, all is stopped until the last is found."""
 _LOOKS = 50
 """How many milliseconds a process is given to be another program (exec), which shows no environment meanwhile."""
 
@@ -52,7 +55,7 @@ class Child:
         return self._owner.descendants(self, until)
 
     def yield_processors(self) -> None:
-        """Have its process group come after all others from now on, after us above all: hundreds leave us no time to answer."""
+        """Have its tree, when that is large, and what it starts from now on, come after all others: hundreds leave us no time to answer."""
         self._owner.yield_processors(self)
 
     def left(self, timeout: float) -> list[int]:
@@ -124,13 +127,14 @@ class Children:
             return True
 
     def yield_processors(self, child: Child) -> None:
-        """Give the process group of `child`, and what it starts from now on, the lowest priority."""
-        with self._changed:
-            if self._alive.get(child.pid) is child:
-                try:
-                    os.setpriority(os.PRIO_PGRP, child.pid, _LOWEST)
-                except OSError:
-                    pass  # some of it is not ours; or all of it has ended, and is not reaped yet
+        """Give the tree of `child` the lowest priority, where it is large."""
+        # In a pid namespace of our own everything does it: there is no time to look whose each is.
+        pids = _process_ids() if self._reap_all else self.descendants(child)
+        for group in _groups(pids if len(pids) > _CROWD else ()):
+            try:
+                os.setpriority(os.PRIO_PGRP, group, _LOWEST)
+            except OSError:
+                pass  # ended meanwhile, or not ours
 
     def kill_tree(self, child: Child) -> int:
         """Kill `child` and everything that descends from it; gives how many those were."""
@@ -144,9 +148,7 @@ class Children:
         with self._changed:
             self._stopping = True
         if self._reap_all:
-            _kill(
-                -1
-            )  # in a pid namespace of our own: all but init and ourselves, and a fork bomb has no chance to get away
+            _kill(-1)  # in a pid namespace of our own: all but init and ourselves
         with self._changed:
             for pid in self._alive:
                 _kill_group(pid)
@@ -240,22 +242,35 @@ class Children:
 
     def _kill_all(self, find) -> int:
         killed: set[int] = set()
+        looks, frozen = 0, False
         # The first look is a short one: what forks without end leaves no time for another before it is killed.
         until = time.monotonic() + _FIRST_LOOK_S
         # A process with a pending SIGKILL can't fork any more, so this ends when a look finds nobody new.
         while True:
-            processes = _processes(until)
-            new = find(processes) - killed - {os.getpid()}
-            if not new and time.monotonic() < until:
-                return len(killed)
+            new = find(_processes(until)) - killed - {os.getpid()}
+            cut_short = time.monotonic() > until
+            if not new and not cut_short:
+                break
             with self._changed:
                 # Whole groups at once: one by one, a group that forks fast enough outruns us.
-                for group in {processes[pid].group: pid for pid in new}.items():
-                    _kill_group_of(*group)
+                for group in _groups(new):
+                    _kill_group(group)
                 for pid in new:
                     _kill(pid)
             killed |= new
             until = math.inf
+            looks += 1
+            if not frozen and (cut_short or looks == _LOOKS_UNTIL_FROZEN):
+                frozen = True
+                self._freeze(signal.SIGSTOP)
+        if frozen:
+            self._freeze(signal.SIGCONT)
+        return len(killed)
+
+    def _freeze(self, number: int) -> None:
+        """Where all processes are ours, stop them all, or have them go on: what forks faster than it is found stands still meanwhile."""
+        if self._reap_all:
+            _kill(-1, number)
 
     def _tree(self, child: Child, processes: dict) -> set[int]:
         roots = {
@@ -269,7 +284,7 @@ class Children:
         orphans = [
             pid
             for pid, process in processes.items()
-            if process.parent == os.getpid() and pid not in self._alive
+            if process.parent == os.getpid() and pid not in self._alive and pid not in roots
         ]
         roots.update(pid for pid in orphans if self._belongs(pid, child, processes))
         return {
@@ -318,26 +333,25 @@ class _Process:
 def _processes(until: float = math.inf) -> dict[int, _Process]:
     """All processes that we can see, or that could be looked at `until` then; empty where there is no /proc."""
     table = {}
-    try:
-        names = os.listdir("/proc")
-    except OSError:
-        return table
-    for name in names:
-        if not name.isdigit():
-            continue
+    for pid in _process_ids():
         if time.monotonic() > until:
             break
         try:
-            with open("/proc/%s/stat" % name, "rb") as file:
+            with open("/proc/%d/stat" % pid, "rb") as file:
                 fields = file.read().rpartition(b")")[2].split()
         except OSError:
             continue  # it has ended meanwhile
         if len(fields) > 19:
             zombie = fields[0] in (b"Z", b"X")
-            table[int(name)] = _Process(
-                int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]), zombie
-            )
+            table[pid] = _Process(int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]), zombie)
     return table
+
+
+def _process_ids() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []  # no /proc
 
 
 def _descendants(roots: set[int], processes: dict[int, _Process]) -> set[int]:
@@ -382,27 +396,29 @@ def _is_being_replaced(pid: int) -> bool:
     return len(fields) > 48 and fields[0] not in (b"Z", b"X") and fields[48] == b"0"
 
 
-def _kill(pid: int) -> None:
+def _groups(pids) -> set[int]:
+    """The process groups of those that are there still; never ours."""
+    groups: set[int] = set()
+    for pid in pids:
+        try:
+            groups.add(os.getpgid(pid))
+        except ProcessLookupError:
+            pass
+    return groups - {os.getpgrp()}
+
+
+def _kill(pid: int, number: int = signal.SIGKILL) -> None:
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
         pass  # ended meanwhile, or not ours
 
 
-def _kill_group(pid: int) -> None:
+def _kill_group(group: int) -> None:
     try:
-        os.killpg(pid, signal.SIGKILL)
+        os.killpg(group, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         pass  # all of it has ended
-
-
-def _kill_group_of(group: int, pid: int) -> None:
-    """Kill the process group in which `pid` was seen, unless it is ours, or `pid` has left it since."""
-    try:
-        if group != os.getpgrp() and os.getpgid(pid) == group:
-            os.killpg(group, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _decode(status: int) -> tuple[int | None, str | None]:

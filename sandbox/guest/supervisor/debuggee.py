@@ -23,10 +23,8 @@ KEPT_BYTES = 4 << 20
 STDIN_BYTES = 1 << 20
 _NATIVE_BYTES = 64 << 10
 _PIPE_BYTES = 1 << 20
-_CROWD = 64
-"""More processes than these are seldom there to work side by side."""
 _LOOK_MOST_S = 0.05
-"""How long somebody looks who reads stdin, at most: hundreds of processes that take up the processors leave little to look with."""
+"""How long somebody looks who reads stdin, at most."""
 _GUEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LAUNCHER = os.path.join(_GUEST, "debugger", "launch.py")
 _OURS = 'File "%s' % (_GUEST + os.sep)
@@ -231,7 +229,7 @@ class Debuggee:
             return False
         until = time.monotonic() + _LOOK_MOST_S
         pids = self.child.descendants(until)
-        if len(pids) > _CROWD:
+        if time.monotonic() > until:
             self.child.yield_processors()
         reads = any(time.monotonic() < until and self._blocked_in_read(pid, number) for pid in pids)
         return reads and not (idle and any(time.monotonic() > until or _runs(pid) for pid in pids))
