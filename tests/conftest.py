@@ -14,8 +14,9 @@ from sandbox.docker import DockerBackend
 from sandbox.engine import Engine
 from sandbox.errors import BackendUnavailable
 
-# `make test` tells the makes below it that they are below, and who runs it may have settings for tox: programs of the tests must not know.
-for _name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "TOX_OVERRIDE", "TOX_TESTENV_PASSENV"):
+# `make test` tells the makes below it that they are below, and who runs it may have settings of their own: programs of the tests
+# must not know.
+for _name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "TOX_OVERRIDE", "TOX_TESTENV_PASSENV", "PYTHONUNBUFFERED"):
     os.environ.pop(_name, None)
 
 

@@ -484,7 +484,7 @@ def test_what_a_python_that_is_not_meant_starts_stops_and_itself_sees_nothing_of
     guest: Guest, python: str
 ) -> None:
     names = "[name for name in os.environ if name in ('PDBOX_DEBUG', 'PYTHONPATH')]"
-    code = f"import os, subprocess, sys; print({names}); subprocess.run([sys.executable, 'child.py'], check=True)"
+    code = f"import os, subprocess, sys; print({names}, flush=True); subprocess.run([sys.executable, 'child.py'], check=True)"
     guest.write("child.py", "x = 1\nprint(x)\n")
     text = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {code!r}], check=True)\n"
     stop = start(guest, python, text, "b child.py:2", "c")

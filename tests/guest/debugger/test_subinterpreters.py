@@ -56,7 +56,7 @@ def test_subinterpreters_run_as_without_a_debugger_and_what_is_not_reached_is_sa
     for name, text in (("app", APP), ("work", WORK)):
         (tmp_path / "src" / f"{name}.py").write_text(text)
     plain = subprocess.run(
-        [python, "src/app.py", *args], cwd=tmp_path, capture_output=True, text=True, check=True
+        [python, "-u", "src/app.py", *args], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     program = start("", *points, target={"mode": "script", "target": "src/app.py", "args": args})
     assert program.do("c")["event"] == "end"

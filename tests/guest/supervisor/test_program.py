@@ -61,8 +61,8 @@ def test_a_prompt_after_an_evaluation_is_the_same_stop(guest: Guest) -> None:
 
 def test_exact_output_with_prompts_and_three_thousand_euros(guest: Guest) -> None:
     source = "import sys\nprint('(Pdb) ', end='')\nprint('€' * 3000)\n"
-    source += "sys.stdout.buffer.write(b'\\xff\\x00|')\nprint('(com) ', file=sys.stderr)\nx = 1\n"
-    stop = start(guest, source, "b 6", "c")
+    source += "sys.stdout.buffer.write(b'\\xff\\x00|')\nsys.stdout.flush()\nprint('(com) ', file=sys.stderr)\nx = 1\n"
+    stop = start(guest, source, "b 7", "c")
     assert stop["output"] == "(Pdb) " + "€" * 3000 + "\n\\xff\x00|(com) \n"
     assert guest.client.pdb("p x if 'x' in dir() else 0")["reply"] == "0\n"
 
