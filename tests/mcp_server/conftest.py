@@ -28,6 +28,12 @@ def repo(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def alone(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other servers on this machine, and what they have left, are not seen."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
+
+
 @pytest.fixture
 def connect(repo: Path) -> Connect:
     """Clients of one server on `repo`, by the settings given; `mode` chooses the protocol's era."""

@@ -72,7 +72,8 @@ def test_a_tree_dies_with_its_daemons_and_without_zombies() -> None:
         tree = spawn(sys.executable, "-c", daemon + "os.wait()\\n" + daemon + "os.wait()\\nimport time; time.sleep(99)", out=w)
         os.close(w)
         os.read(r, 1); os.read(r, 1)
-        print(len(tree.descendants()) >= 3)
+        # One look may miss who just loses its parent.
+        print(any(len(tree.descendants()) >= 3 for _ in range(9)))
         tree.kill_tree()
         print(tree.wait(9), os.read(r, 1), other.status)  # the pipe ends when the last one that holds it has
         other.kill_tree()
