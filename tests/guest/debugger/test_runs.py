@@ -323,6 +323,32 @@ def test_breakpoints_stop_in_every_thread(start: Any) -> None:
     assert program.finish() == 0
 
 
+def test_threads_that_start_at_the_same_time_are_not_disturbed(start: Any) -> None:
+    program = start(
+        """
+        import sys, threading
+        sys.setswitchinterval(1e-6)
+        def work():
+            started.wait()
+            passed.append(1)
+        passed = []
+        for _ in range(60):
+            started = threading.Barrier(20, timeout=5)
+            threads = [threading.Thread(target=work) for _ in range(20)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        print(len(passed), "readline" in sys.modules)
+        """,
+        "b 5",
+        "ignore 1 10000",
+    )
+    assert program.do("c")["event"] == "end"
+    assert program.finish() == 0
+    assert program.text == "1200 False\n"
+
+
 def test_step_is_answered_by_its_own_thread(start: Any) -> None:
     program = start(
         """
