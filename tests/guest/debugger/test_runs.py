@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import signal
 from pathlib import Path
 from typing import Any
@@ -347,6 +348,34 @@ def test_threads_that_start_at_the_same_time_are_not_disturbed(start: Any) -> No
     assert program.do("c")["event"] == "end"
     assert program.finish() == 0
     assert program.text == "1200 False\n"
+
+
+def test_many_interrupts_at_once_break_into_one_evaluation_of_a_thread(start: Any) -> None:
+    program = start(
+        """
+        import threading
+        def hang():
+            while True:
+                pass
+        def work():
+            return 1
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        print("joined")
+        """,
+        "b 6",
+        "c",
+    )
+    program.send("p hang()")
+    while not select.select([program.socket], [], [], 0.001)[0]:
+        program.interrupt()
+    assert "KeyboardInterrupt" in program.answer()["text"]
+    assert program.do("p 1")["text"] == "1\n"
+    assert program.do("p 2")["text"] == "2\n"
+    assert program.do("c")["event"] == "end"
+    assert program.finish() == 0
+    assert program.text == "joined\n"
 
 
 def test_step_is_answered_by_its_own_thread(start: Any) -> None:

@@ -846,6 +846,33 @@ def test_killing_while_a_command_waits_answers_both(guest: Guest) -> None:
     assert (killed["state"], stop["state"], stop["signal"]) == ("exited", "exited", "SIGKILL")
 
 
+def test_an_evaluation_in_a_thread_is_interrupted_while_the_main_one_waits_at_a_breakpoint(
+    guest: Guest,
+) -> None:
+    source = """\
+import threading
+waiting = threading.Event()
+def hang():
+    waiting.set()
+    while True:
+        pass
+def work(name):
+    return name
+thread = threading.Thread(target=work, args=("thread",))
+thread.start()
+waiting.wait()
+work("main")
+"""
+    stop = start(guest, source, "b 8", "c")
+    assert not stop["thread"]["main"]
+    stop = guest.client.pdb("p hang()", timeout_s=1.0)
+    assert (stop["state"], stop["thread"]["main"]) == ("stopped", False)
+    assert stop["notices"] == ["The command was interrupted at its deadline."]
+    assert guest.client.pdb("p name")["reply"] == "'thread'\n"
+    assert guest.client.pdb("c")["thread"]["main"]
+    assert guest.client.pdb("p name")["reply"] == "'main'\n"
+
+
 def test_a_program_that_ends_under_an_inspection_has_exited(guest: Guest) -> None:
     start(guest, "import os, time\nx = 1\n", "n")
     with pytest.raises(Refused, match=r"has exited \(exit code 3\)"):
