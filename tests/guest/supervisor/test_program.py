@@ -745,6 +745,43 @@ def test_a_post_mortem_of_a_failing_test_under_pytest(guest: Guest) -> None:
     assert "1 failed" in stop["output"]
 
 
+def test_a_restart_that_was_refused_is_not_told(guest: Guest) -> None:
+    start(guest, APP, "n")
+    (guest.workdir / "app.py").rename(guest.workdir / "away.py")
+    with pytest.raises(Refused, match="There is no file"):
+        guest.client.pdb("n")
+    (guest.workdir / "away.py").rename(guest.workdir / "app.py")
+    stop = guest.client.pdb("p number_of", "p 1")
+    assert not [notice for notice in stop["notices"] if "restarted" in notice]
+    guest.write("app.py", APP + "print('more')\n")
+    notices = guest.client.pdb("n")["notices"]
+    assert notices == [
+        "app.py changed after the program had loaded it: it was restarted, with its breakpoints."
+    ]
+
+
+def test_a_program_that_can_not_be_started_for_want_of_a_folder_is_not_running(guest: Guest) -> None:
+    start(guest, APP, "n")
+    aside = guest.home.with_name("aside")
+    guest.home.rename(aside)
+    with pytest.raises(Refused, match="The program can't be started"):
+        guest.client.pdb("run")
+    assert guest.client.request("debug.state")["state"] == "exited"
+    aside.rename(guest.home)
+    assert place(guest.client.pdb("run", "n")) == ("app.py", 6)
+
+
+def test_an_interpreter_that_is_slow_is_not_waited_for_longer_than_asked(guest: Guest) -> None:
+    slow = guest.workdir / "python"
+    slow.write_text(f'#!/bin/sh\n[ -e go ] || sleep 100\nexec {PYTHON} "$@"\n')
+    slow.chmod(0o755)
+    guest.write("app.py", APP)
+    with pytest.raises(Refused, match=r"has not said its version within 0\.3 s"):
+        guest.client.pdb("n", entrypoint="./python app.py", timeout_s=0.3)
+    guest.write("go", "")
+    assert place(guest.client.pdb("n", entrypoint="./python app.py")) == ("app.py", 6)
+
+
 def test_the_program_sees_nothing_of_its_debugger(guest: Guest) -> None:
     guest.write("json.py", "x = 'mine'\n")
     source = "import json, os, signal\nprint(json.x, signal.getsignal(signal.SIGINT), sorted(map(int, os.listdir('/proc/self/fd')))[:4])\n"
