@@ -249,3 +249,10 @@ def test_several_lines_in_one_request(start: Any) -> None:
     assert answer["frame"]["line"] == 3
     assert "1\n" in answer["text"]
     assert program.do("c", "p a")["not_run"] == ["p a"]
+
+
+def test_a_condition_too_deep_for_the_compiler_of_some_pythons_does_not_end_the_program(start: Any) -> None:
+    program = start("x = 1\ny = 2\nz = 3\n", "b 3", "condition 1 " + "+".join(["1"] * 10_000))
+    stop = program.do("c")
+    assert (stop["reason"], stop["frame"]["line"]) == ("breakpoint", 3)
+    assert program.do("c")["exit_code"] == 0
