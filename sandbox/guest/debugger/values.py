@@ -14,6 +14,7 @@ from .guard import Overtime, limited
 from .own import os, time
 
 LENGTH = 400  # characters of a value in a stop
+_NAME = 1000  # ... and of the name of anything
 _ITEMS = 12
 _DEPTH = 3
 _NAMES = 64
@@ -29,6 +30,11 @@ def text_of(exc):
         return limited(lambda: str(exc), _REPR_S)[:2000]
     except BaseException as failed:  # code of the user
         return "<str() failed: %s>" % type(failed).__name__
+
+
+def named(name):
+    """The name of a function, a test, a thread …, which the program gives, as it is told."""
+    return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
 
 
 def show(value, limit=LENGTH):
@@ -225,10 +231,10 @@ class Memory:
                 if old[0][:2] == mark[:2] and _mutable(value)
                 else "changed"
             )
-            found.append({"name": name, "kind": kind, "value": text, "old": old[1] if old else None})
+            found.append({"name": named(name), "kind": kind, "value": text, "old": old[1] if old else None})
         for name in before:
             if name not in now:
-                found.append({"name": name, "kind": "gone", "value": None, "old": before[name][1]})
+                found.append({"name": named(name), "kind": "gone", "value": None, "old": before[name][1]})
         self._frames[key] = now
         while len(self._frames) > 64:
             self._frames.pop(next(iter(self._frames)))
@@ -354,4 +360,4 @@ _BASES = {base: base for base in _CONTAINERS}
 _OPAQUE = (type, types.ModuleType)
 
 
-__all__ = ["LENGTH", "Memory", "Overtime", "attributes", "limited", "show", "text_of"]
+__all__ = ["LENGTH", "Memory", "Overtime", "attributes", "limited", "named", "show", "text_of"]
