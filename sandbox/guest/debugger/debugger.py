@@ -11,6 +11,7 @@ import sys
 
 from . import locations
 from .asynchronous import AsyncPdb
+from .channel import Here
 from .frames import ours, program_frames
 from .interrupt import evaluator
 from .newer import COMMAND_TABLES, KEEPS_LOCALS, whole
@@ -298,7 +299,13 @@ class Debugger(AsyncPdb):
     def default(self, line):
         line = whole(line, self.session.rest())
         if not self.awaits(line):
-            pdb.Pdb.default(self, line)
+            saved = self.stdin, self.stdout
+            # pdb has the program's streams be its own meanwhile, and other threads of the program go on.
+            self.stdin, self.stdout = Here(self.stdin, sys.stdin), Here(self.stdout, sys.stdout)
+            try:
+                pdb.Pdb.default(self, line)
+            finally:
+                self.stdin, self.stdout = saved
         self._write_back()
 
     def _write_back(self):

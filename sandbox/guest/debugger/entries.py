@@ -8,6 +8,7 @@ import functools
 import sys
 import threading
 
+from .channel import Here
 from .own import os
 from .stock import no_terminal, pdb
 
@@ -91,7 +92,8 @@ def _asking(session, command):
         if self.stdin is not session.commands or arg and command.__name__ == "do_clear":
             return command(self, arg)
         saved = sys.stdin, sys.stdout, sys.stderr
-        sys.stdin, sys.stdout, sys.stderr = self.stdin, self.stdout, self.stdout
+        ours = self.stdin, self.stdout, self.stdout
+        sys.stdin, sys.stdout, sys.stderr = map(Here, ours, saved)
         try:
             return command(self, arg)
         finally:

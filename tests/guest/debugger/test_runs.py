@@ -378,6 +378,36 @@ def test_many_interrupts_at_once_break_into_one_evaluation_of_a_thread(start: An
     assert program.text == "joined\n"
 
 
+def test_what_other_threads_print_and_read_during_a_command_is_the_programs(start: Any) -> None:
+    program = start(
+        """
+        import sys, threading
+        def talk():
+            for word in sys.stdin:
+                print("heard", word.strip())
+                print("told", file=sys.stderr)
+                heard.set()
+        heard = threading.Event()
+        threading.Thread(target=talk, daemon=True).start()
+        x = 1
+        """,
+        "b 9",
+        "c",
+        "interact",
+    )
+    program.write("one\n")
+    program.wait_for("heard one\ntold\n")
+    assert program.do("print(1 + 1)")["text"] == "2\n"
+    program.do("exit()")
+    program.write("two\n")
+    program.wait_for("heard two\ntold\n")
+    program.do("heard.clear()")
+    program.send("!print(heard.wait(10))")
+    program.write("three\n")
+    assert program.answer()["text"] == "True\n"
+    program.wait_for("heard three\ntold\n")
+
+
 def test_step_is_answered_by_its_own_thread(start: Any) -> None:
     program = start(
         """
