@@ -26,7 +26,7 @@ def install(session):
             return None
         if os.environ.get("PYTHONBREAKPOINT") in ("0",):
             return None
-        session.set_trace(sys._getframe(1))
+        session.set_trace(sys._getframe(1), kwargs.get("commands"), kwargs.get("header"))
         return None
 
     def post_mortem(t=None):

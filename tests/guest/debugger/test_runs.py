@@ -210,6 +210,13 @@ def test_breakpoint_and_set_trace_stop_at_their_own_line(start: Any) -> None:
     assert program.do("c")["event"] == "end"
 
 
+def test_breakpoint_takes_what_set_trace_takes(start: Any) -> None:
+    program = start("x = 1\nbreakpoint(header='look here', commands=['p x + 1'])\nx = 2\n")
+    stop = program.do("c")
+    assert stop["frame"]["line"] == 2
+    assert stop["text"].startswith("look here\n") and "2" in stop["text"].splitlines()
+
+
 def test_commands_of_set_trace_run_at_its_stop(start: Any) -> None:
     program = start("import pdb\nx = 1\npdb.set_trace(commands=['p x + 1', 'n'])\nx = 3\nx = 4\n")
     stop = program.do("c")
