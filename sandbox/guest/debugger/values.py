@@ -185,7 +185,7 @@ def attributes(value):
     except AttributeError:
         own = None
     if type(own) is dict:
-        found.extend((name, own[name]) for name in list(own)[:2000] if isinstance(name, str))
+        found.extend((name, own[name]) for name in list(own) if isinstance(name, str))
     for base in kind.__mro__:
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else tuple(slots):

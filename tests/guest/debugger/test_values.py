@@ -237,3 +237,20 @@ def test_containers_of_any_size_are_shown_by_their_head(start: Any) -> None:
     assert shown["counts"].startswith("defaultdict(<class builtins.int>, {0: 0, 1: 1, ")
     assert shown["mine"] == "{'a': 1}"
     assert shown["failed"].startswith("ValueError('so many', [0, 1, 2, ")
+
+
+def test_all_attributes_are_counted_and_paged(start: Any) -> None:
+    program = start(
+        """
+        class Many:
+            def __init__(self):
+                for number in range(3000):
+                    setattr(self, "a%d" % number, number)
+        many = Many()
+        x = 1
+        """,
+        "b 6",
+        "c",
+    )
+    page = program.ask("inspect", expression="many", start=2990)
+    assert (page["total"], len(page["children"]), page["children"][-1]["name"]) == (3000, 10, "a2999")
