@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.guest.debugger.driver import Program
 
 LATER = '''
@@ -256,3 +258,25 @@ def test_a_condition_too_deep_for_the_compiler_of_some_pythons_does_not_end_the_
     stop = program.do("c")
     assert (stop["reason"], stop["frame"]["line"]) == ("breakpoint", 3)
     assert program.do("c")["exit_code"] == 0
+
+
+def test_a_thread_that_ended_in_a_step_slows_no_condition_down(start: Any, version: Any) -> None:
+    if version < (3, 12):
+        pytest.skip("no sys.monitoring")
+    text = """
+        import threading
+        def work():
+            return 1
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        for number in range(3):
+            x = number
+        y = 1
+    """
+    program = start(text, "b 8, number < 0", "tbreak 3", "b 9", just_my_code=True)
+    assert program.do("c")["frame"]["line"] == 3
+    assert program.do("n")["reason"] == "return"
+    assert program.do("n")["frame"]["line"] == 9
+    debugger = "__import__('sys')._getframe(1).f_locals['self']"
+    assert program.do(f"p {debugger}.session.engine._careful")["text"] == "set()\n"
