@@ -10,13 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sandbox.errors import InvalidArgument, ProtocolViolation
 
+MAX_COMMAND = 64 << 10
 State = Literal["not_started", "stopped", "running", "waiting_for_input", "exited"]
 Long = Annotated[str, Field(max_length=1 << 20)]
 Short = Annotated[str, Field(max_length=1 << 14)]
+Command = Annotated[str, Field(max_length=MAX_COMMAND)]
 Number = Annotated[int, Field(ge=-(1 << 53), le=1 << 53)]
 Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
-MAX_COMMAND = 64 << 10
 MAX_EXPRESSION = 8 << 10
 INSPECT_S = 10.0
 END_OF_INPUT = "\x04"
@@ -93,12 +94,12 @@ class Breakpoint(_Data):
     path: Short
     line: Number
     function: Short | None = None
-    condition: Short | None = None
+    condition: Command | None = None
     ignore: Number = 0
     hits: Number = 0
     temporary: bool = False
     enabled: bool = True
-    commands: Annotated[list[Short], Field(max_length=256)] = []
+    commands: Annotated[list[Command], Field(max_length=MAX_COMMAND)] = []
     text: Short = ""
     scope: Short = ""
     state: Literal["ok", "moved", "fuzzy", "lost", "pending"] = "ok"

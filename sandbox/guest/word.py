@@ -25,13 +25,18 @@ class Left:
 
 
 class Seen:
-    """The supervisor's side: a file without a name, in the folder `home` at first."""
+    """The supervisor's side: a file without a name, in the folder `home` at first. Raises OSError."""
 
     def __init__(self, home: str) -> None:
         path = os.path.join(home, "word")
         self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         os.unlink(path)
-        os.ftruncate(self.fd, SIZE)
+        # Written, not only made long: where there is no more space, whoever writes to its memory first would be killed for it.
+        try:
+            os.write(self.fd, bytes(SIZE))
+        except OSError:
+            os.close(self.fd)
+            raise
 
     def look(self) -> tuple:
         """(number of the request, whether it steps), as last told. The program may write what it likes."""

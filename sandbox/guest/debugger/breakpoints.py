@@ -132,7 +132,7 @@ class Table:
             return None
         try:
             return points[0], self.condition(points[0].cond), points[0].cond
-        except SyntaxError:
+        except Exception:  # of the compiler, for which it may be too deep, too
             return None  # `effective` tells
 
     @staticmethod
@@ -154,7 +154,7 @@ class Table:
     failed = None  # a notice: why a breakpoint stopped whose condition could not be evaluated
 
     def condition(self, text):
-        """The compiled condition. Raises SyntaxError."""
+        """The compiled condition. Raises what the compiler raises."""
         code = self._conditions.get(text)
         if code is None:
             code = self._conditions[text] = compile(text, "<condition>", "eval")

@@ -258,3 +258,21 @@ class Commands:
 
     def writable(self):
         return False
+
+
+class Here:
+    """A stream that stands for ours in the thread that makes it; for all others it is `elsewhere`, the program's own."""
+
+    def __init__(self, ours, elsewhere):
+        self._thread = threading.get_ident()
+        self._ours = ours
+        self._elsewhere = elsewhere
+
+    def _meant(self):
+        return self._ours if threading.get_ident() == self._thread else self._elsewhere
+
+    def __getattr__(self, name):
+        return getattr(self._meant(), name)
+
+    def __iter__(self):
+        return iter(self._meant())

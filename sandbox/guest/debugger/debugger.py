@@ -11,6 +11,7 @@ import sys
 
 from . import locations
 from .asynchronous import AsyncPdb
+from .channel import Here
 from .frames import ours, program_frames
 from .interrupt import evaluator
 from .newer import COMMAND_TABLES, KEEPS_LOCALS, whole
@@ -36,8 +37,13 @@ class Debugger(AsyncPdb):
     """One per thread; breakpoints, commands, aliases are those of the session."""
 
     def __init__(self, session, shared=None):
-        with no_terminal():
-            pdb.Pdb.__init__(self, None, session.commands, session.reply, nosigint=True, readrc=False)
+        if shared is None:
+            with no_terminal():
+                pdb.Pdb.__init__(self, None, session.commands, session.reply, nosigint=True, readrc=False)
+            self._made = _copied(vars(self))
+        else:
+            # Not made once more: other threads of the program run now, and may import what `no_terminal` hides.
+            vars(self).update(_copied(shared._made), _made=shared._made)
         self.session = session
         self.quitting = False
         self.botframe = None
@@ -293,7 +299,13 @@ class Debugger(AsyncPdb):
     def default(self, line):
         line = whole(line, self.session.rest())
         if not self.awaits(line):
-            pdb.Pdb.default(self, line)
+            saved = self.stdin, self.stdout
+            # pdb has the program's streams be its own meanwhile, and other threads of the program go on.
+            self.stdin, self.stdout = Here(self.stdin, sys.stdin), Here(self.stdout, sys.stdout)
+            try:
+                pdb.Pdb.default(self, line)
+            finally:
+                self.stdin, self.stdout = saved
         self._write_back()
 
     def _write_back(self):
@@ -458,6 +470,11 @@ class Debugger(AsyncPdb):
 
     def message(self, msg, end="\n"):
         self.stdout.write("%s%s" % (msg, end))  # pdb has `print` do it, which the program may have replaced
+
+
+def _copied(values):
+    """The same values, with lists and dictionaries of one's own."""
+    return {name: each.copy() if type(each) in (list, dict) else each for name, each in values.items()}
 
 
 _BY_NAME = "__pdbox_named__"

@@ -18,10 +18,12 @@ import threading as program_threading
 
 from .engine_monitoring import MonitoringEngine
 from .frames import OURS, ours, program_frames
-from .own import threading
+from .own import threading, time
 from .room import near_limit
 from .stock import pdb
 
+_PATIENCE = 1000
+"""How often it is tried again to set a trace function."""
 _BRINK = 20
 """Frames: more than a trace function has above itself before it comes to a stop."""
 
@@ -92,6 +94,7 @@ class SettraceEngine:
 
     def _take_over(self, stock_set, stock_get, stock_set_in_threads):
         """What the program traces with takes our place meanwhile. It sees functions where builtins were, and the same effects."""
+        stock_set = _patient(stock_set)
 
         def settrace(function):
             """Set the global debug tracing function."""
@@ -245,6 +248,22 @@ class SettraceEngine:
         for frame in program_frames(sys._getframe(1)):
             if frame.f_trace is not None:
                 del frame.f_trace
+
+
+def _patient(stock_set):
+    """Python 3.11 refuses to set a trace function while another thread is doing so, for which it may have to wait."""
+    if sys.version_info[:2] != (3, 11):
+        return stock_set
+
+    def settrace(function):
+        for _ in range(_PATIENCE):
+            try:
+                return stock_set(function)
+            except RuntimeError:
+                time.sleep(0)  # the other one's turn
+        return stock_set(function)
+
+    return settrace
 
 
 def _module(function):

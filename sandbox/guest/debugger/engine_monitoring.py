@@ -28,7 +28,7 @@ class MonitoringEngine:
         self._tool = next((tool for tool in _TOOLS if self._api.get_tool(tool) is None), None)
         self._armed = {}  # id(code) -> (code, lines)
         self._loops = {}  # id(code) -> {instruction that jumps back to its own line: line}
-        self._careful = set()  # debuggers whose trace function may have counted a line already: `_hit` knows
+        self._careful = set()  # threads whose trace function may have counted a line already: `_hit` knows
         self._foreign = {}  # thread -> trace function of the program (coverage), while we step
         self._started = False
 
@@ -114,7 +114,9 @@ class MonitoringEngine:
             return
         handled, debugger.handled = debugger.handled, None
         if not debugger.stepping:
-            self._careful.discard(debugger)
+            self._careful.discard(threading.get_ident())
+            if self._careful:  # some may have ended in the middle of a step
+                self._careful.intersection_update(sys._current_frames())
         if handled == (id(frame), frame.f_lasti):
             return  # the stop before this event was made by the trace function, at this very instruction
         if debugger.stepping and frame.f_trace is not None:
@@ -157,9 +159,9 @@ class MonitoringEngine:
 
     def resume(self, debugger, frame):
         if debugger.stepping or debugger.handled:
-            self._careful.add(debugger)
+            self._careful.add(threading.get_ident())
         else:
-            self._careful.discard(debugger)
+            self._careful.discard(threading.get_ident())
         if debugger.stepping:
             self._remember()
             guard = debugger.guard

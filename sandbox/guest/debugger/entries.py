@@ -8,6 +8,7 @@ import functools
 import sys
 import threading
 
+from .channel import Here
 from .own import os
 from .stock import no_terminal, pdb
 
@@ -25,7 +26,7 @@ def install(session):
             return None
         if os.environ.get("PYTHONBREAKPOINT") in ("0",):
             return None
-        session.set_trace(sys._getframe(1))
+        session.set_trace(sys._getframe(1), kwargs.get("commands"), kwargs.get("header"))
         return None
 
     def post_mortem(t=None):
@@ -91,7 +92,8 @@ def _asking(session, command):
         if self.stdin is not session.commands or arg and command.__name__ == "do_clear":
             return command(self, arg)
         saved = sys.stdin, sys.stdout, sys.stderr
-        sys.stdin, sys.stdout, sys.stderr = self.stdin, self.stdout, self.stdout
+        ours = self.stdin, self.stdout, self.stdout
+        sys.stdin, sys.stdout, sys.stderr = map(Here, ours, saved)
         try:
             return command(self, arg)
         finally:

@@ -49,7 +49,7 @@ def _node(value, limit=200):
     name = (
         kind.__qualname__ if kind.__module__ == "builtins" else "%s.%s" % (kind.__module__, kind.__qualname__)
     )
-    return {"type": name, "repr": values.show(value, limit), "length": _length(value)}
+    return {"type": values.named(name), "repr": values.show(value, limit), "length": _length(value)}
 
 
 def _length(value):
@@ -64,7 +64,7 @@ def _children(value, start, count, depth):
     found = []
     for name, child in pairs:
         node = _node(child)
-        node["name"] = name
+        node["name"] = values.named(name)
         if depth > 1:
             more, children = _children(child, 0, 20, depth - 1)
             if children:

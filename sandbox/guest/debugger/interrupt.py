@@ -73,6 +73,7 @@ class Interrupts:
     def __init__(self, session):
         self._session = session
         self._dump = None
+        self._raising = False
         session.gate.deliver = self._arrived
 
     def install(self):
@@ -96,12 +97,13 @@ class Interrupts:
 
     def _arrived(self, frame):
         session = self._session
-        if session.gate.shut:
+        evaluating = session.evaluating
+        # This thread may wait for its turn behind one that evaluates: then it is that one that is meant.
+        if session.gate.shut and evaluating in (None, threading.get_ident()):
             session.gate.pending = True
             return
         if not session.channel.open or session.waiting:
             return
-        evaluating = session.evaluating
         if evaluating is not None:
             self._stop_evaluation(evaluating, frame)
             return
@@ -121,18 +123,25 @@ class Interrupts:
         awaiting = self._session.awaiting
         if awaiting is not None and awaiting.interrupt():
             return
-        mine = thread == threading.get_ident()
-        if not _is_evaluated(frame if mine else sys._current_frames().get(thread)):
-            # It is over, or has not begun: an exception would end up in the program.
-            self._session.gate.pending = mine
-            return
-        if mine:
+        if thread != threading.get_ident():
+            self._raise_in(thread)
+        elif _is_evaluated(frame):
             raise KeyboardInterrupt
-        import ctypes
+        else:  # it is over, or has not begun: an exception would end up in the program
+            self._session.gate.pending = True
 
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt)
-        )
+    def _raise_in(self, thread):
+        if self._raising:
+            return  # another interrupt, while the one before sees to it
+        self._raising = True
+        try:
+            import ctypes  # takes its time: what the thread does is looked at behind it
+
+            if _is_evaluated(sys._current_frames().get(thread)):
+                raised = ctypes.py_object(KeyboardInterrupt)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)
+        finally:
+            self._raising = False
 
 
 _evaluators = []

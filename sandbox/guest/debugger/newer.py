@@ -32,15 +32,23 @@ _VARIABLE = re.compile(r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|\$([A-Za-z_]\w*
 
 
 def members(exc):
-    """The exceptions in a group that are no groups themselves; [] of what is no group."""
+    """The exceptions in a group that are no groups themselves, so many at most as pdb lists; [] of what is no group."""
+    found, left = [], _inner(exc)
+    while left and len(found) < _LIMIT:
+        each = left.pop()
+        if is_group(each):
+            left += _inner(each)
+        elif isinstance(each, BaseException):
+            found.append(each)
+    return found
+
+
+def _inner(exc):
+    """What is right inside a group, the last one first."""
     inner = getattr(exc, "exceptions", None)
     if not isinstance(inner, (tuple, list)) or not is_group(exc):
         return []
-    found = []
-    for each in inner[:_LIMIT]:
-        if isinstance(each, BaseException):
-            found += members(each) if is_group(each) else [each]
-    return found
+    return list(reversed(inner[:_LIMIT]))
 
 
 def is_group(exc):

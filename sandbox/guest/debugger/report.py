@@ -94,7 +94,7 @@ class Report:
         return {
             "path": path,
             "line": line or 0,
-            "function": frame.f_code.co_name,
+            "function": values.named(frame.f_code.co_name),
         }
 
     def _source(self, frame, line):
@@ -111,19 +111,20 @@ class Report:
         thread = threading.current_thread()
         raised = getattr(debugger, "raised", None)
         returned = getattr(debugger, "returned", None)
+        test = self._session.test
         return {
             "reason": self._why,
             "breakpoint": getattr(debugger, "hit", None),
             "thread": {
                 "id": thread.ident or 0,
-                "name": thread.name,
+                "name": values.named(str(thread.name)),
                 "main": thread is threading.main_thread(),
             },
             "task": self._task(),
             "changed": self._memory.changes(frame) if frame is not None and not peek else [],
             "exception": exception(raised) if raised is not None else None,
             "return_value": values.show(returned[0]) if returned is not None else None,
-            "test": self._session.test,
+            "test": test and values.named(test),
             "stale": self._stale_files(frame),
         }
 
@@ -206,4 +207,5 @@ def _message(exc):
 def _name(exc):
     kind = type(exc)
     module = kind.__module__
-    return kind.__qualname__ if module in ("builtins", "__main__") else "%s.%s" % (module, kind.__qualname__)
+    name = kind.__qualname__
+    return values.named(name if module in ("builtins", "__main__") else "%s.%s" % (module, name))

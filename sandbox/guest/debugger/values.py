@@ -14,6 +14,7 @@ from .guard import Overtime, limited
 from .own import os, time
 
 LENGTH = 400  # characters of a value in a stop
+_NAME = 1000  # ... and of the name of anything
 _ITEMS = 12
 _DEPTH = 3
 _NAMES = 64
@@ -29,6 +30,11 @@ def text_of(exc):
         return limited(lambda: str(exc), _REPR_S)[:2000]
     except BaseException as failed:  # code of the user
         return "<str() failed: %s>" % type(failed).__name__
+
+
+def named(name):
+    """The name of a function, a test, a thread …, which the program gives, as it is told."""
+    return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
 
 
 def show(value, limit=LENGTH):
@@ -76,12 +82,13 @@ _BRACKETS = {list: "[]", tuple: "()", set: "{}", frozenset: "{}"}
 
 
 def _sequence(value, kind, depth, limit):
-    size = len(value)
-    opening, closing = _BRACKETS[kind]
+    """A `kind`, or what is derived from one: its own methods are left alone."""
+    size = kind.__len__(value)
+    opening, closing = _BRACKETS.get(kind, "[]")
     if depth <= 0 and size:
         return "%s…%s" % (opening, closing)
     parts, room = [], limit
-    for item in value:
+    for item in kind.__iter__(value):
         if len(parts) >= _ITEMS or room <= 0:
             parts.append("… %d items" % size)
             break
@@ -96,11 +103,11 @@ def _sequence(value, kind, depth, limit):
 
 
 def _mapping(value, depth, limit):
-    size = len(value)
+    size = dict.__len__(value)
     if depth <= 0 and size:
         return "{…}"
     parts, room = [], limit
-    for key in list(value)[:_ITEMS] if size < 10000 else _first(value):
+    for key in list(itertools.islice(dict.__iter__(value), _ITEMS)):
         if room <= 0:
             break
         parts.append(
@@ -112,15 +119,6 @@ def _mapping(value, depth, limit):
     return "{" + ", ".join(parts) + "}"
 
 
-def _first(value):
-    found = []
-    for key in value:
-        found.append(key)
-        if len(found) >= _ITEMS:
-            break
-    return found
-
-
 def _instance(value, kind, depth, limit):
     summary = _array(value, kind)
     if summary is not None:
@@ -128,7 +126,40 @@ def _instance(value, kind, depth, limit):
     written = getattr(kind, "__repr__", None)
     if written is object.__repr__ or _is_theirs(written):
         return _structure(value, kind, depth, limit)
+    for base, write in _WRITTEN_IN_C:
+        if written is base.__repr__:
+            return write(value, kind, depth, limit)
     return limited(lambda: repr(value), _REPR_S)
+
+
+def _deque(value, kind, depth, limit):
+    ends = "" if value.maxlen is None else ", maxlen=%d" % value.maxlen
+    return "%s(%s%s)" % (kind.__name__, _sequence(value, collections.deque, depth, limit), ends)
+
+
+def _defaultdict(value, kind, depth, limit):
+    factory = _show(value.default_factory, depth - 1, 80)
+    return "%s(%s, %s)" % (kind.__name__, factory, _mapping(value, depth, limit))
+
+
+def _exception(value, kind, depth, limit):
+    items = _sequence(BaseException.__dict__["args"].__get__(value), tuple, depth, limit)
+    return kind.__name__ + (items[:-2] + ")" if items.endswith(",)") else items)
+
+
+# However much there is, these would go through all of it, and nothing can end them.
+_WRITTEN_IN_C = (
+    (dict, lambda value, kind, depth, limit: _mapping(value, depth, limit)),
+    (list, lambda value, kind, depth, limit: _sequence(value, list, depth, limit)),
+    (tuple, lambda value, kind, depth, limit: _sequence(value, tuple, depth, limit)),
+    (collections.deque, _deque),
+    (collections.defaultdict, _defaultdict),
+    (
+        collections.OrderedDict,
+        lambda value, kind, depth, limit: "%s(%s)" % (kind.__name__, _mapping(value, depth, limit)),
+    ),
+    (BaseException, _exception),
+)
 
 
 def _is_theirs(method):
@@ -154,7 +185,7 @@ def attributes(value):
     except AttributeError:
         own = None
     if type(own) is dict:
-        found.extend((name, own[name]) for name in list(own)[:2000] if isinstance(name, str))
+        found.extend((name, own[name]) for name in list(own) if isinstance(name, str))
     for base in kind.__mro__:
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else tuple(slots):
@@ -225,10 +256,10 @@ class Memory:
                 if old[0][:2] == mark[:2] and _mutable(value)
                 else "changed"
             )
-            found.append({"name": name, "kind": kind, "value": text, "old": old[1] if old else None})
+            found.append({"name": named(name), "kind": kind, "value": text, "old": old[1] if old else None})
         for name in before:
             if name not in now:
-                found.append({"name": name, "kind": "gone", "value": None, "old": before[name][1]})
+                found.append({"name": named(name), "kind": "gone", "value": None, "old": before[name][1]})
         self._frames[key] = now
         while len(self._frames) > 64:
             self._frames.pop(next(iter(self._frames)))
@@ -354,4 +385,4 @@ _BASES = {base: base for base in _CONTAINERS}
 _OPAQUE = (type, types.ModuleType)
 
 
-__all__ = ["LENGTH", "Memory", "Overtime", "attributes", "limited", "show", "text_of"]
+__all__ = ["LENGTH", "Memory", "Overtime", "attributes", "limited", "named", "show", "text_of"]

@@ -80,9 +80,7 @@ def _enter(frame, options):
         _refused = _session is None
     if _session is None or not _session.channel.open:
         return False
-    if options.get("header") is not None:
-        _session.reply.write("%s\n" % options["header"])
-    _session.set_trace(frame)
+    _session.set_trace(frame, options.get("commands"), options.get("header"))
     return True
 
 

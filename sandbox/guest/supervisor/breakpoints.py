@@ -10,6 +10,8 @@ import os
 import threading
 
 from . import remap
+from .errors import GuestError
+from .workspace import open_regular
 
 FIELDS = {
     "id": 0,
@@ -203,10 +205,11 @@ class _File:
     @classmethod
     def read(cls, path: str) -> _File:
         try:
-            with open(path, "rb") as file:
-                return cls(_stamp(file.fileno()), remap.lines_of(file.read(_MAX_FILE)))
-        except OSError:
+            fd = open_regular(path, path)
+        except GuestError:
             return cls(None, [])
+        with os.fdopen(fd, "rb") as file:
+            return cls(_stamp(fd), remap.lines_of(file.read(_MAX_FILE)))
 
     def scopes(self) -> list:
         if self._scopes is None:

@@ -75,8 +75,12 @@ class Debuggee:
         ours, theirs = socket.socketpair()
         theirs_fd = theirs.fileno()
         self.main.connect(FrameSocket(ours), self._heard)
-        word = self.main.word = Seen(state.home)
-        passed = (theirs_fd, self._native_fd, word.fd)
+        passed = (theirs_fd, self._native_fd)
+        try:
+            word = self.main.word = Seen(state.home)
+            passed += (word.fd,)
+        except OSError:
+            pass  # there is no space for it: then it is sent
         argv = self.launch.interpreter + [_LAUNCHER] + [str(fd) for fd in passed]
         try:
             self.child = state.children.spawn(

@@ -74,7 +74,12 @@ class Following:
     def serve(self) -> None:
         """Answer until `stop`."""
         while True:
-            asking, _ = self._socket.accept()
+            try:
+                asking, _ = self._socket.accept()
+            except OSError:
+                if self._over:
+                    break  # `_shut`
+                raise
             if self._over:
                 asking.close()
                 break

@@ -9,13 +9,14 @@ from .errors import GuestError
 
 OLDEST = (3, 7)
 _PROBE = "import sys; print(sys.version_info[0], sys.version_info[1])"
+_ASK_S = 10.0
 _known: dict = {}
 
 
-def check_version(state, launch, env: dict) -> None:
+def check_version(state, launch, env: dict, timeout_s: float) -> None:
     """Refuse an interpreter that is too old, or none. What was asked once is remembered until the file changes.
 
-    Raises GuestError (invalid).
+    Raises GuestError: invalid, conflict when it says nothing within `timeout_s`.
     """
     if launch.command:
         return  # the interpreter says so itself, when it is there
@@ -26,7 +27,7 @@ def check_version(state, launch, env: dict) -> None:
     status = os.stat(path)
     key = (path, status.st_mtime_ns, status.st_size)
     if key not in _known:
-        _known[key] = _ask(state, python, launch.cwd, env)
+        _known[key] = _ask(state, python, launch.cwd, env, min(timeout_s, _ASK_S))
     version = _known[key]
     if version is None:
         raise GuestError(
@@ -39,16 +40,18 @@ def check_version(state, launch, env: dict) -> None:
         raise GuestError("invalid", text, "Name a newer interpreter in the entry point.")
 
 
-def _ask(state, python: str, cwd: str, env: dict) -> tuple | None:
+def _ask(state, python: str, cwd: str, env: dict, timeout_s: float) -> tuple | None:
     stream, fd = state.output.open(4096, 4096)
     try:
         child = state.children.spawn([python, "-E", "-S", "-c", _PROBE], cwd, env, None, fd, fd)
     finally:
         os.close(fd)
-    status = child.wait(10.0)
+    status = child.wait(timeout_s)
     if status is None:
         child.kill_tree()
     stream.close()
+    if status is None:
+        raise GuestError("conflict", "`%s` has not said its version within %.1f s." % (python, timeout_s))
     words = stream.take()[0].split()
     if status != (0, None) or len(words) != 2 or not all(word.isdigit() for word in words):
         return None

@@ -1,4 +1,4 @@
-"""Lines that match a pattern. Regular expressions that may run away are matched in a process of their own, which can be killed."""
+"""Lines that match a pattern. Expressions and globs that may run away are matched in a process of their own, which can be killed."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ _COUNTING_S = 2.0
 """Once all matches that are shown have been found, the rest is counted no longer than this."""
 _MAX_STEPS = 50_000_000
 """About a second of matching: what one line may cost in the supervisor itself."""
+_SURE_STARS = 3
+"""A glob with more of them may take forever on a path."""
 
 
 def search(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
@@ -57,6 +59,7 @@ class _Job:
         self.context = max(0, min(int(args.get("context") or 0), MAX_CONTEXT))
         self.max_results = max(1, min(int(args.get("max_results") or 100), MAX_RESULTS))
         self.glob = compile_glob(args["glob"]) if args.get("glob") else None
+        self._stars = str(args.get("glob") or "").count("*")
         self._regex = bool(args.get("regex", True))
         self._flags = re.IGNORECASE if args.get("ignore_case") else 0
         self._pattern = pattern
@@ -90,6 +93,8 @@ class _Job:
 
         Raises _TooRisky.
         """
+        if self._stars > _SURE_STARS:
+            raise _TooRisky  # a file's name may be made for it
         if not self._regex:
             return None
         repeats = _variable_repeats(self._pattern)

@@ -12,6 +12,7 @@ from .errors import GuestError
 from .interpreter import check_version
 from .stop import bounded, said
 
+_OTHER = "The program that was stopped was ended: another entry point was asked for."
 _AT_A_STOP = "It ended while it was stopped: a time limit or another thread of its own has ended it, or something outside of it."
 
 
@@ -45,9 +46,9 @@ class Starting(Asking):
                 self._require_stopped()
         other = entrypoint is not None and current is not None and entrypoint.strip() != current.strip()
         if state == "not_started" or other:
-            if other and state == "stopped":
-                self._note("The program that was stopped was ended: another entry point was asked for.")
-            return self._launch(lines, entrypoint, env, deadline, call)
+            return self._launch(
+                lines, entrypoint, env, deadline, call, _OTHER if other and state == "stopped" else None
+            )
         if state == "exited":
             return self._start_again(lines, deadline, call)
         return self._refreshed(lines, deadline, call)
@@ -64,8 +65,8 @@ class Starting(Asking):
         if lines and word not in pdb_lines.STARTING:
             with self._changed:
                 self._require_stopped()
-        self._note("The program had exited (%s); it was started again." % self._at.place.how())
-        return self._launch(lines, None, {}, deadline, call)
+        note = "The program had exited (%s); it was started again." % self._at.place.how()
+        return self._launch(lines, None, {}, deadline, call, note)
 
     def _refreshed(self, lines: list, deadline: float, call) -> tuple:
         """Restart a stopped program whose source was edited, when the lines would go on in it."""
@@ -82,10 +83,10 @@ class Starting(Asking):
                 return lines, None
         if stale:
             names = ", ".join(stale[:3]) + (" and %d more" % (len(stale) - 3) if len(stale) > 3 else "")
-            self._note(
+            note = (
                 "%s changed after the program had loaded it: it was restarted, with its breakpoints." % names
             )
-            return self._launch(lines, None, {}, deadline, call)
+            return self._launch(lines, None, {}, deadline, call, note)
         self._tell_breakpoints(deadline, call)
         return lines, None
 
@@ -128,7 +129,16 @@ class Starting(Asking):
             for point in moved:
                 self._notices.append(_moved_text(point))
 
-    def _launch(self, lines: list, entrypoint: str | None, env: dict, deadline: float, call) -> tuple:
+    def _launch(
+        self,
+        lines: list,
+        entrypoint: str | None,
+        env: dict,
+        deadline: float,
+        call,
+        note: str | None = None,
+    ) -> tuple:
+        """As `_prepare`; `note` is told once it is started."""
         good = self._good
         text = entrypoint or (good.text if good else None) or self._entrypoint
         if not text:
@@ -146,10 +156,17 @@ class Starting(Asking):
             lines = lines if arguments is None else lines[1:]
         if not env and good is not None and text == good.text:
             env = good.asked_env
-        return self._start(text, env, arguments, lines, deadline, call)
+        return self._start(text, env, arguments, lines, deadline, call, note)
 
     def _start(
-        self, text: str, asked_env: dict, arguments: list | None, lines: list, deadline: float, call
+        self,
+        text: str,
+        asked_env: dict,
+        arguments: list | None,
+        lines: list,
+        deadline: float,
+        call,
+        note: str | None = None,
     ) -> tuple:
         call.share()
         base = self._environment()
@@ -158,7 +175,7 @@ class Starting(Asking):
         if not arguments and self._good is not None and text == self._good.text:
             arguments = self._good.arguments  # those of the last `run`, as pdb has it
         launch.arguments = arguments
-        check_version(self._state, launch, dict(base, **asked_env))
+        check_version(self._state, launch, dict(base, **asked_env), left(deadline))
         self._kill()
         self._tell_moved(self._state.breakpoints.refresh())
         with self._changed:
@@ -172,11 +189,15 @@ class Starting(Asking):
                 env.update(launch.env)
                 env["PWD"] = launch.cwd
                 self._debuggee = Debuggee(self._state, launch, launch.cwd, env, message, self, main)
-            except GuestError:
+            except (GuestError, OSError) as exc:
                 self._begin_run("not_started" if self._debuggee is None else "exited")
                 self._targets = before
-                raise
+                if isinstance(exc, GuestError):
+                    raise
+                raise GuestError("conflict", "The program can't be started: %s." % exc) from exc
             self.run += 1
+            if note:
+                self._note(note)
         return self._await_entry(lines, deadline, call)
 
     def _launch_message(self, launch) -> dict:

@@ -19,6 +19,7 @@ LIMIT = 256 << 10
 """Characters of pdb's text in one answer; more of it loses its middle."""
 MAX_LINE = 2000
 MAX_NOT_RUN = 200
+MAX_STALE = 200
 MAX_NOTICES = 60
 
 
@@ -91,6 +92,11 @@ def stop_of(
             "%d lines were not run; `not_run` has the first %d." % (len(not_run), MAX_NOT_RUN)
         ] + notices
         not_run = not_run[:MAX_NOT_RUN]
+    if len(place.stale) > MAX_STALE:
+        notices = [
+            "%d files changed on disk since the program loaded them; `stale` has the first %d."
+            % (len(place.stale), MAX_STALE)
+        ] + notices
     answer = {
         "state": state,
         "stop": stop,
@@ -106,7 +112,7 @@ def stop_of(
         "process": None,
         "native_stack": place.native_stack,
         "breakpoints": table,
-        "stale": place.stale,
+        "stale": place.stale[:MAX_STALE],
         "not_run": not_run,
         "notices": notices[:MAX_NOTICES],
     }

@@ -28,6 +28,7 @@ _MAX_ID = 4000
 _MAX_RUNS = 1000
 _DATAGRAM = 1 << 16
 _PROGRESS_S = 0.1
+_CLOSE_S = 5.0
 _PATH_ASSIGNED = re.compile(r"(?:^|(?<=[\s;&|(]))PYTHONPATH=(?=\S)")
 
 
@@ -131,10 +132,10 @@ class Reports:
         """Take what has arrived and stop."""
         # Datagrams come in the order in which they were sent, so all that came before this one has been read when it is.
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as last:
-            last.settimeout(5.0)
+            last.settimeout(_CLOSE_S)
             try:
                 last.sendto(b"", self._path)
-                self._thread.join()
+                self._thread.join(_CLOSE_S)  # no longer: what is there by that name may be the program's
             except OSError:
                 pass  # the program has removed our socket: what is known is known
         self._remove()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.guest.debugger.driver import Program
 
 LATER = '''
@@ -249,3 +251,32 @@ def test_several_lines_in_one_request(start: Any) -> None:
     assert answer["frame"]["line"] == 3
     assert "1\n" in answer["text"]
     assert program.do("c", "p a")["not_run"] == ["p a"]
+
+
+def test_a_condition_too_deep_for_the_compiler_of_some_pythons_does_not_end_the_program(start: Any) -> None:
+    program = start("x = 1\ny = 2\nz = 3\n", "b 3", "condition 1 " + "+".join(["1"] * 10_000))
+    stop = program.do("c")
+    assert (stop["reason"], stop["frame"]["line"]) == ("breakpoint", 3)
+    assert program.do("c")["exit_code"] == 0
+
+
+def test_a_thread_that_ended_in_a_step_slows_no_condition_down(start: Any, version: Any) -> None:
+    if version < (3, 12):
+        pytest.skip("no sys.monitoring")
+    text = """
+        import threading
+        def work():
+            return 1
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        for number in range(3):
+            x = number
+        y = 1
+    """
+    program = start(text, "b 8, number < 0", "tbreak 3", "b 9", just_my_code=True)
+    assert program.do("c")["frame"]["line"] == 3
+    assert program.do("n")["reason"] == "return"
+    assert program.do("n")["frame"]["line"] == 9
+    debugger = "__import__('sys')._getframe(1).f_locals['self']"
+    assert program.do(f"p {debugger}.session.engine._careful")["text"] == "set()\n"

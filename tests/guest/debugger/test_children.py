@@ -466,9 +466,13 @@ def test_a_python_that_reads_no_environment_stops_and_runs_as_without_us(
 def test_a_python_that_reads_no_environment_and_runs_nothing_of_the_repository_is_itself(
     guest: Guest, python: str
 ) -> None:
-    text = "import subprocess, sys\nsubprocess.run([sys.executable, '-I', '-c', 'print(1)'], check=True)\nx = 1\n"
-    stop = start(guest, python, text, "b 3", "c")
-    assert (stop["frame"]["line"], stop["output"], stop["notices"]) == (3, "1\n", [])
+    code = "import os; print(os.environ.get('PYTHONPATH'))"
+    text = (
+        "import os, subprocess, sys\nos.environ.pop('PYTHONPATH', None)\n"
+        f"subprocess.run([sys.executable, '-I', '-c', {code!r}], check=True)\nx = 1\n"
+    )
+    stop = start(guest, python, text, "b 4", "c")
+    assert (stop["frame"]["line"], stop["output"], stop["notices"]) == (4, "None\n", [])
 
 
 def test_a_python_in_a_command_line_that_can_not_be_seen_runs_undisturbed_and_that_is_told(

@@ -332,3 +332,25 @@ def test_a_program_that_traces_itself_sees_nothing_of_ours_and_stops_again_when_
     assert program.finish() == 0
     events = [("f", event) for event in ("call", "line", "return")]
     assert program.text == f"True\n{events}\n"
+
+
+def test_groups_within_groups_are_looked_at_no_longer_than_they_can_be_told(start: Any, version: Any) -> None:
+    if version < (3, 11):
+        pytest.skip("no exception groups")
+    program = start(
+        """
+        import pdb
+        group = ExceptionGroup("0", [ValueError(1)])
+        for _ in range(5):
+            group = ExceptionGroup("many", [group] * 300)
+        for _ in range(2000):
+            group = ExceptionGroup("one", [group])
+        try:
+            raise group
+        except ExceptionGroup:
+            pdb.post_mortem()  # Python's own way to print it takes for ever on some versions
+        """,
+    )
+    stop = program.do("c")
+    assert (stop["reason"], stop["frame"]["line"]) == ("post_mortem", 8)
+    assert stop["notices"][0].startswith("An exception group of 999 (ValueError: 1; ValueError: 1;")

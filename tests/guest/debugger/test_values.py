@@ -212,3 +212,45 @@ def test_changes_are_seen_in_containers_of_all_kinds_and_as_deep_as_they_are_sho
         seen += [(change["name"], change["kind"]) for change in changed]
     names = ["table", "row", "point", "cart", "pair", "groups", "recent", "numbers", "raw", "by_id"]
     assert seen == [(name, "mutated") for name in names]
+
+
+def test_containers_of_any_size_are_shown_by_their_head(start: Any) -> None:
+    program = start(
+        """
+        import collections
+        class Mine(dict):
+            def __iter__(self):
+                raise SystemExit
+        def look():
+            queue = collections.deque(range(3_000_000))
+            counts = collections.defaultdict(int, {number: number for number in range(1_000_000)})
+            mine = Mine(a=1)
+            failed = ValueError("so many", list(range(3_000_000)))
+            return 1
+        look()
+        """,
+        "b 10",
+        "c",
+    )
+    shown = {change["name"]: change["value"] for change in program.last["changed"]}
+    assert shown["queue"].startswith("deque([0, 1, 2, ") and shown["queue"].endswith("… 3000000 items])")
+    assert shown["counts"].startswith("defaultdict(<class builtins.int>, {0: 0, 1: 1, ")
+    assert shown["mine"] == "{'a': 1}"
+    assert shown["failed"].startswith("ValueError('so many', [0, 1, 2, ")
+
+
+def test_all_attributes_are_counted_and_paged(start: Any) -> None:
+    program = start(
+        """
+        class Many:
+            def __init__(self):
+                for number in range(3000):
+                    setattr(self, "a%d" % number, number)
+        many = Many()
+        x = 1
+        """,
+        "b 6",
+        "c",
+    )
+    page = program.ask("inspect", expression="many", start=2990)
+    assert (page["total"], len(page["children"]), page["children"][-1]["name"]) == (3000, 10, "a2999")

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -374,3 +376,16 @@ def test_pytest_does_not_wait_for_somebody_who_answers_pdb(guest: Guest, asked: 
     assert outcomes(answer) == {"test_m.py::test_a": "failed", "test_m.py::test_b": "passed"}
     assert f"pdbox: {' and '.join(asked.split())} is off, nobody is here to answer pdb" in answer["output"]
     assert answer["exit_code"] == 1
+
+
+def test_another_socket_in_place_of_ours_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tests_run, "_CLOSE_S", 0.2, raising=False)
+    reports = tests_run.Reports(lambda data: None)
+    path = reports.environment({})["PDBOX_REPORT"]
+    Path(path).unlink()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as theirs:
+        theirs.bind(path)
+        closing = threading.Thread(target=reports.close, daemon=True)
+        closing.start()
+        closing.join(10.0)
+        assert not closing.is_alive()

@@ -153,3 +153,11 @@ def test_a_cancelled_search_ends(guest: Guest) -> None:
 def test_how_risky_an_expression_is(pattern: str, repeats: int | None) -> None:
     re.compile(pattern)
     assert search._variable_repeats(pattern) == repeats
+
+
+def test_a_glob_that_runs_away_is_ended(guest: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "_DEADLINE_S", 0.5)
+    guest.write({"a" * 200 + ".py": "x\n", "a_b_c_d.py": "x\n"})
+    assert found(guest, "x", glob="*_*_*_*.py") == [("a_b_c_d.py", 1, "x")]
+    with pytest.raises(GuestError, match="took longer"):
+        found(guest, "x", glob="*a" * 11 + "b")

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from sandbox.debugger import Stop, Value, checked
+from sandbox.guest.word import Seen
 from tests.guest.supervisor.guest import PYTHON, Guest, Refused
 
 HAS_PYTEST = subprocess.run([PYTHON, "-c", "import pytest"], capture_output=True, check=False).returncode == 0
@@ -745,6 +747,104 @@ def test_a_post_mortem_of_a_failing_test_under_pytest(guest: Guest) -> None:
     assert "1 failed" in stop["output"]
 
 
+def test_a_restart_that_was_refused_is_not_told(guest: Guest) -> None:
+    start(guest, APP, "n")
+    (guest.workdir / "app.py").rename(guest.workdir / "away.py")
+    with pytest.raises(Refused, match="There is no file"):
+        guest.client.pdb("n")
+    (guest.workdir / "away.py").rename(guest.workdir / "app.py")
+    stop = guest.client.pdb("p number_of", "p 1")
+    assert not [notice for notice in stop["notices"] if "restarted" in notice]
+    guest.write("app.py", APP + "print('more')\n")
+    notices = guest.client.pdb("n")["notices"]
+    assert notices == [
+        "app.py changed after the program had loaded it: it was restarted, with its breakpoints."
+    ]
+
+
+def test_a_program_that_can_not_be_started_for_want_of_a_folder_is_not_running(guest: Guest) -> None:
+    start(guest, APP, "n")
+    aside = guest.home.with_name("aside")
+    guest.home.rename(aside)
+    with pytest.raises(Refused, match="The program can't be started"):
+        guest.client.pdb("run")
+    assert guest.client.request("debug.state")["state"] == "exited"
+    aside.rename(guest.home)
+    assert place(guest.client.pdb("run", "n")) == ("app.py", 6)
+
+
+def test_word_that_a_program_goes_on_is_sent_where_no_file_can_be_made_for_it(guest: Guest) -> None:
+    (guest.home / "word").mkdir()
+    assert place(start(guest, APP, "n")) == ("app.py", 6)
+    assert place(guest.client.pdb("n")) == ("app.py", 7)
+
+
+def test_the_file_for_that_word_has_its_place_from_the_start(tmp_path: Path) -> None:
+    word = Seen(str(tmp_path))
+    # Where it had none and the disk is full by then, the program would be killed by SIGBUS.
+    assert os.fstat(word.fd).st_blocks
+    assert word.look() == (0, False)
+    word.close()
+
+
+def test_an_interpreter_that_is_slow_is_not_waited_for_longer_than_asked(guest: Guest) -> None:
+    slow = guest.workdir / "python"
+    slow.write_text(f'#!/bin/sh\n[ -e go ] || sleep 100\nexec {PYTHON} "$@"\n')
+    slow.chmod(0o755)
+    guest.write("app.py", APP)
+    with pytest.raises(Refused, match=r"has not said its version within 0\.3 s"):
+        guest.client.pdb("n", entrypoint="./python app.py", timeout_s=0.3)
+    guest.write("go", "")
+    assert place(guest.client.pdb("n", entrypoint="./python app.py")) == ("app.py", 6)
+
+
+def test_names_of_any_length_are_told_so_that_the_host_takes_them(guest: Guest) -> None:
+    source = f"""\
+import threading
+threading.current_thread().name = "x" * 5_000_000
+class {"C" * 20_000}(Exception): pass
+def {"f" * 20_000}({"a" * 20_000}):
+    raise {"C" * 20_000}()
+{"f" * 20_000}(1)
+"""
+    stop = start(guest, source, "c")
+    assert stop["reason"] == "post_mortem"
+    shown = checked(Stop, stop)
+    assert shown.frame and shown.frame.function == "f" * 999 + "…"
+    assert shown.thread and shown.thread.name == "x" * 999 + "…"
+    assert shown.exception and shown.exception.type == "C" * 999 + "…"
+    assert [change.name for change in shown.changed] == ["a" * 999 + "…"]
+    inspected = guest.client.request("debug.inspect", expression="locals()")
+    assert checked(Value, inspected).total == 1
+
+
+@pytest.mark.skipif(not HAS_PYTEST, reason="no pytest here")
+def test_a_test_with_a_long_name_is_debugged_as_any_other(guest: Guest) -> None:
+    source = 'import pytest\n@pytest.mark.parametrize("text", [1], ids=["x" * 20_000])\ndef test_it(text):\n    assert not text\n'
+    guest.write("test_long.py", source)
+    stop = guest.client.pdb("c", entrypoint="pytest test_long.py")
+    assert place(stop) == ("test_long.py", 4)
+    assert (checked(Stop, stop).test or "").startswith("test_long.py::test_it[xxx")
+
+
+def test_any_number_of_commands_and_edited_files_is_told_so_that_the_host_takes_it(guest: Guest) -> None:
+    names = [f"module{number}" for number in range(300)]
+    for name in names:
+        guest.write(name + ".py", "x = 1\n")
+    source = "".join(f"import {name}\n" for name in names) + "print(1)\nprint(2)\n"
+    condition = "len(%r)" % ("x" * 20_000)
+    stop = start(guest, source, f"b 301, {condition}", "commands 1", *["p 1"] * 400, "end", "c")
+    told = checked(Stop, stop).breakpoints
+    assert told and (told[0].condition, len(told[0].commands)) == (condition, 400)
+    for name in names:
+        guest.write(name + ".py", "x = 1000\n")
+    guest.client.request("exec", command="true")
+    stop = guest.client.pdb("p 2")
+    assert checked(Stop, stop).reply == "2\n"
+    assert len(stop["stale"]) == 200
+    assert any(notice.startswith("300 files changed on disk") for notice in stop["notices"])
+
+
 def test_the_program_sees_nothing_of_its_debugger(guest: Guest) -> None:
     guest.write("json.py", "x = 'mine'\n")
     source = "import json, os, signal\nprint(json.x, signal.getsignal(signal.SIGINT), sorted(map(int, os.listdir('/proc/self/fd')))[:4])\n"
@@ -844,6 +944,33 @@ def test_killing_while_a_command_waits_answers_both(guest: Guest) -> None:
     killed = guest.client.request("debug.kill")
     stop = guest.client.result(number)
     assert (killed["state"], stop["state"], stop["signal"]) == ("exited", "exited", "SIGKILL")
+
+
+def test_an_evaluation_in_a_thread_is_interrupted_while_the_main_one_waits_at_a_breakpoint(
+    guest: Guest,
+) -> None:
+    source = """\
+import threading
+waiting = threading.Event()
+def hang():
+    waiting.set()
+    while True:
+        pass
+def work(name):
+    return name
+thread = threading.Thread(target=work, args=("thread",))
+thread.start()
+waiting.wait()
+work("main")
+"""
+    stop = start(guest, source, "b 8", "c")
+    assert not stop["thread"]["main"]
+    stop = guest.client.pdb("p hang()", timeout_s=1.0)
+    assert (stop["state"], stop["thread"]["main"]) == ("stopped", False)
+    assert stop["notices"] == ["The command was interrupted at its deadline."]
+    assert guest.client.pdb("p name")["reply"] == "'thread'\n"
+    assert guest.client.pdb("c")["thread"]["main"]
+    assert guest.client.pdb("p name")["reply"] == "'main'\n"
 
 
 def test_a_program_that_ends_under_an_inspection_has_exited(guest: Guest) -> None:

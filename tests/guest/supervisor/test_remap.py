@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import threading
 from pathlib import Path
 
 import pytest
@@ -173,6 +175,19 @@ def test_a_breakpoint_on_a_function_stays_with_it(tmp_path: Path) -> None:
     points.replace([_row(1, "a.py", 4, function="first")])
     (tmp_path / "a.py").write_text("def first(a):\n    return sum(a)\n")
     assert [(point["line"], point["state"]) for point in points.refresh()] == [(2, "fuzzy")]
+
+
+def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n", encoding="utf-8")
+    table = Breakpoints(str(tmp_path))
+    table.replace([{"id": 1, "path": "a.py", "line": 1}])
+    (tmp_path / "a.py").unlink()
+    os.mkfifo(tmp_path / "a.py")
+    looking = threading.Thread(target=table.refresh, daemon=True)
+    looking.start()
+    looking.join(10.0)
+    assert not looking.is_alive()
+    assert table.table()[0]["state"] == "lost"
 
 
 def test_a_deleted_file_loses_its_breakpoints(tmp_path: Path) -> None:
