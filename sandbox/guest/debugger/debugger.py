@@ -103,6 +103,7 @@ class Debugger(AsyncPdb):
         self.currentbp = self.hit = point.number
         if deletable and point.temporary:
             self.do_clear(str(point.number))
+            self.session.breakpoints_changed()  # before a listing marks them
         return True
 
     def dispatch_line(self, frame):
