@@ -432,6 +432,11 @@ class Debugger(AsyncPdb):
                 name,
                 self._near(path, lineno),
             )
+        if known is None and not funcname and os.path.isfile(path):
+            self.session.notice(
+                "%s is not Python as it stands: a breakpoint in it is only hit in code that a program makes of it (a template), by the"
+                " lines of that code." % self.session.relative(path)
+            )
         return pdb.Pdb.set_break(self, filename, lineno, temporary, cond, funcname, **options)
 
     def _suggest(self, filename, lineno):

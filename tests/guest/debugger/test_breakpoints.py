@@ -249,3 +249,12 @@ def test_several_lines_in_one_request(start: Any) -> None:
     assert answer["frame"]["line"] == 3
     assert "1\n" in answer["text"]
     assert program.do("c", "p a")["not_run"] == ["p a"]
+
+
+def test_a_breakpoint_in_a_file_that_is_no_python_is_told(start: Any, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("<ul>\n{{ item }}\n")
+    program = start("x = 1\n")
+    answer = program.do("b page.html:2")
+    assert answer["text"].startswith("Breakpoint 1 at")
+    assert [text.partition(":")[0] for text in answer["notices"]] == ["page.html is not Python as it stands"]
+    assert program.do("b 1")["notices"] == []
