@@ -109,6 +109,7 @@ class Debugger(AsyncPdb):
         self.currentbp = self.hit = point.number
         if deletable and point.temporary:
             self.do_clear(str(point.number))
+            self.session.breakpoints_changed()  # before a listing marks them
         return True
 
     def dispatch_line(self, frame):
@@ -442,6 +443,11 @@ class Debugger(AsyncPdb):
                 lineno,
                 name,
                 self._near(path, lineno),
+            )
+        if known is None and not funcname and os.path.isfile(path):
+            self.session.notice(
+                "%s is not Python as it stands: a breakpoint in it is only hit in code that a program makes of it (a template), by the"
+                " lines of that code." % self.session.relative(path)
             )
         return pdb.Pdb.set_break(self, filename, lineno, temporary, cond, funcname, **options)
 

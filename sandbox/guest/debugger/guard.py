@@ -1,4 +1,4 @@
-"""A limit of time for code that is run unasked."""
+"""Limits for code that is run unasked."""
 
 from __future__ import annotations
 
@@ -11,16 +11,23 @@ class Overtime(BaseException):
     """It took too long. Not an Exception, so that `except Exception` in that code does not swallow it."""
 
 
-def limited(call, seconds):
+class Refused(BaseException):
+    """It called what is not to be run unasked."""
+
+
+def limited(call, seconds, refuses=None):
     """`call()`, ended by Overtime when it takes longer than `seconds` in Python code.
 
-    Raises Overtime, and what `call` raises. One C function that takes long is not ended.
+    With `refuses` it is ended by Refused when `refuses(code)` says so of a function that it calls. Raises those two, and what `call`
+    raises. One C function that takes long is not ended.
     """
     deadline = time.perf_counter() + seconds
 
     def trace(frame, event, arg):
         if time.perf_counter() > deadline:
             raise Overtime()
+        if event == "call" and refuses is not None and refuses(frame.f_code):
+            raise Refused()
         return trace
 
     before = sys.gettrace()

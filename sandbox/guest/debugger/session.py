@@ -181,7 +181,11 @@ class Session:
         self.channel.send(event)
 
     def _guard(self, debugger, frame):
-        if frame is None or debugger.anywhere or not self.project.contains(frame):
+        if debugger.anywhere:
+            return None
+        if frame is None:  # a post mortem: where it stands is over
+            return self.project.contains if self.just_my_code else None
+        if not self.project.contains(frame):
             return None
         # Behind the end of a task there is nothing but the event loop.
         return self.project.contains if self.just_my_code or debugger.ends_task(frame) else None

@@ -10,7 +10,8 @@ import types
 import weakref
 
 from . import arrays
-from .guard import Overtime, limited
+from .frames import OURS
+from .guard import Overtime, Refused, limited
 from .own import os, time
 
 LENGTH = 400  # characters of a value in a stop
@@ -22,6 +23,8 @@ _CHILDREN = 20
 _OTHERS = 1000  # items behind these that are compared by identity
 _MARKS = 250  # of one variable
 _REPR_S = 0.05
+_REPR_CALLS = 64
+"""Calls of functions of libraries in one `__repr__`. With more it does more than to describe: Django's QuerySet asks the database."""
 
 
 def text_of(exc):
@@ -129,7 +132,23 @@ def _instance(value, kind, depth, limit):
     for base, write in _WRITTEN_IN_C:
         if written is base.__repr__:
             return write(value, kind, depth, limit)
-    return limited(lambda: repr(value), _REPR_S)
+    try:
+        return limited(lambda: repr(value), _REPR_S, _Refusal())
+    except Refused:
+        return _contents(value, kind, depth, limit)
+
+
+class _Refusal:
+    """Of one `__repr__`: says which functions it may not call."""
+
+    def __init__(self):
+        self._left = _REPR_CALLS
+
+    def __call__(self, code):
+        if _of_repository(code.co_filename):
+            return True
+        self._left -= _PACKAGES in code.co_filename
+        return self._left < 0
 
 
 def _deque(value, kind, depth, limit):
@@ -138,7 +157,8 @@ def _deque(value, kind, depth, limit):
 
 
 def _defaultdict(value, kind, depth, limit):
-    factory = _show(value.default_factory, depth - 1, 80)
+    made_by = value.default_factory
+    factory = repr(made_by) if type(made_by) is type else _show(made_by, depth - 1, 80)
     return "%s(%s, %s)" % (kind.__name__, factory, _mapping(value, depth, limit))
 
 
@@ -167,13 +187,19 @@ def _is_theirs(method):
     code = getattr(method, "__code__", None)
     if code is None or hasattr(method, "__wrapped__"):  # in C; or as `dataclass` makes it
         return False
-    filename = code.co_filename
+    return _of_repository(code.co_filename)
+
+
+def _of_repository(filename):
     # Cython's functions look as if written in Python.
     return (
-        "-packages" not in filename and not filename.startswith((_LIBRARY, "<")) and filename[-4:] != ".pyx"
+        _PACKAGES not in filename
+        and not filename.startswith((_LIBRARY, OURS, "<"))
+        and filename[-4:] != ".pyx"
     )
 
 
+_PACKAGES = "-packages"
 _LIBRARY = os.path.dirname(os.__file__)
 
 
@@ -213,6 +239,26 @@ def _structure(value, kind, depth, limit):
     if len(parts) < len(found):
         parts.append("…")
     return "<%s%s%s>" % (name, " " if parts else "", ", ".join(parts))
+
+
+def _contents(value, kind, depth, limit):
+    """A container with its items, other instances with their attributes."""
+    plain = _plain(value, kind)
+    if plain is None:
+        return _structure(value, kind, depth, limit)
+    return "%s(%s)" % (kind.__qualname__, _show(plain, depth, limit))
+
+
+def _plain(value, kind):
+    """What a container holds, in one that is shown without its `__repr__`; None for others, and for large ones."""
+    if kind in _VIEWS:
+        return list(value) if len(value) <= _OTHERS else None
+    base = next((each for each in _CONTAINERS if issubclass(kind, each)), None)
+    if base is None or base.__len__(value) > _OTHERS:
+        return None
+    if base is dict:
+        return dict.copy(value)
+    return (list if base is collections.deque else base)(base.__iter__(value))
 
 
 def _array(value, kind):
@@ -382,6 +428,7 @@ def _members(kind):
 
 _CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
 _BASES = {base: base for base in _CONTAINERS}
+_VIEWS = tuple(map(type, ({}.keys(), {}.values(), {}.items())))
 _OPAQUE = (type, types.ModuleType)
 
 

@@ -24,7 +24,7 @@ STDIN_BYTES = 1 << 20
 _NATIVE_BYTES = 64 << 10
 _PIPE_BYTES = 1 << 20
 _LOOK_MOST_S = 0.05
-"""How long somebody looks who reads stdin, at most."""
+"""How long somebody looks who reads stdin or who is left, at most."""
 _GUEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LAUNCHER = os.path.join(_GUEST, "debugger", "launch.py")
 _OURS = 'File "%s' % (_GUEST + os.sep)
@@ -171,10 +171,20 @@ class Debuggee:
         return self.main.channel is not None
 
     @property
+    def only_ends(self) -> bool:
+        """Whether nothing of it is left but its main thread."""
+        pid = self.child.pid
+        found = self.child.descendants(time.monotonic() + _LOOK_MOST_S)
+        alone = not self.launch.command and found == [pid]
+        return alone and len(_listing("/proc/%d/task" % pid)) == 1
+
+    @property
     def remainder(self) -> str:
         """What may still be there when the program has come to its end."""
         if self.launch.command:
             return "the rest of its command goes on"
+        if self.only_ends:
+            return "its process has not ended yet"
         return "threads or child processes keep it alive"
 
     def stacks(self, target: Target, timeout: float = 0.5) -> str | None:

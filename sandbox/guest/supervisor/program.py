@@ -233,7 +233,7 @@ class Program(Switching):
             if self._quit:
                 self._end_all(target)
             elif self._ending and not self._gone:
-                self._await_end(min(END_GRACE_S, left(deadline)))
+                self._await_end(deadline, call)
             return settled and not (call.cancelled.is_set() and not self._settled(target, number))
 
     def _await_looking(self, settled_within, deadline: float) -> bool:
@@ -313,9 +313,16 @@ class Program(Switching):
             self._note("Processes that the program had started and that were killed with it: %d." % killed)
         self._await_gone(QUIT_GRACE_S)
 
-    def _await_end(self, seconds: float) -> None:
+    def _await_end(self, deadline: float, call) -> None:
         # A post-mortem stop may come after the end was told, or that of a child.
-        if not self._await(lambda: self._gone or self.state == "stopped", seconds):
+        def done() -> bool:
+            told = self._gone or self.state in ("stopped", "waiting_for_input")
+            return told or call.cancelled.is_set()
+
+        if self._await(done, min(END_GRACE_S, left(deadline))):
+            return
+        # What it leaves is freed, and functions run that it has registered for its exit: with many objects that takes its time.
+        if not (self._present().only_ends and self._await(done, left(deadline))):
             self._note(
                 "The program's main part has finished (exit code %s), but %s."
                 % ((self._ended or {}).get("exit_code"), self._present().remainder)

@@ -481,6 +481,7 @@ SCRIPTS = [
         ],
     ),
     ("calls", ["tbreak 14", "c", "p self.size", "p by", "b", "j 15", "w", "j 99", "n", "q"]),
+    ("calls", ["tbreak 14", "b 15", "c", "ll", "l .", "q"]),
     (
         "calls",
         [

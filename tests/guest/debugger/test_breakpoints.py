@@ -280,3 +280,12 @@ def test_a_thread_that_ended_in_a_step_slows_no_condition_down(start: Any, versi
     assert program.do("n")["frame"]["line"] == 9
     debugger = "__import__('sys')._getframe(1).f_locals['self']"
     assert program.do(f"p {debugger}.session.engine._careful")["text"] == "set()\n"
+
+
+def test_a_breakpoint_in_a_file_that_is_no_python_is_told(start: Any, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("<ul>\n{{ item }}\n")
+    program = start("x = 1\n")
+    answer = program.do("b page.html:2")
+    assert answer["text"].startswith("Breakpoint 1 at")
+    assert [text.partition(":")[0] for text in answer["notices"]] == ["page.html is not Python as it stands"]
+    assert program.do("b 1")["notices"] == []

@@ -194,6 +194,27 @@ def test_steps_of_a_test_go_into_a_library_when_told_to(start: Any, repository: 
     assert program.do("r", "s")["frame"]["path"] == "test_cart.py"
 
 
+def test_a_step_from_a_failed_test_goes_to_the_next_code_of_the_repository(
+    start: Any, repository: Path
+) -> None:
+    (repository / "test_cart.py").write_text(
+        "import pytest\n"
+        "@pytest.fixture\n"
+        "def cart():\n"
+        "    yield []\n"
+        "    left = 0\n"
+        "def test_a(cart):\n"
+        "    assert cart\n"
+        "def test_b():\n"
+        "    assert 1\n"
+    )
+    program = run(start, "-q")
+    assert program.do("c")["frame"]["line"] == 7
+    assert program.do("s")["frame"]["function"] == "cart"
+    assert program.do("s", "s", "s")["frame"]["function"] == "test_b"
+    assert program.do("s", "s", "s")["event"] == "end"
+
+
 def test_set_trace_of_pytest_stops_once_and_leaves_nothing_behind(start: Any, repository: Path) -> None:
     (repository / "test_cart.py").write_text(
         "import pytest\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -234,7 +235,7 @@ def test_containers_of_any_size_are_shown_by_their_head(start: Any) -> None:
     )
     shown = {change["name"]: change["value"] for change in program.last["changed"]}
     assert shown["queue"].startswith("deque([0, 1, 2, ") and shown["queue"].endswith("… 3000000 items])")
-    assert shown["counts"].startswith("defaultdict(<class builtins.int>, {0: 0, 1: 1, ")
+    assert shown["counts"].startswith("defaultdict(<class 'int'>, {0: 0, 1: 1, ")
     assert shown["mine"] == "{'a': 1}"
     assert shown["failed"].startswith("ValueError('so many', [0, 1, 2, ")
 
@@ -254,3 +255,66 @@ def test_all_attributes_are_counted_and_paged(start: Any) -> None:
     )
     page = program.ask("inspect", expression="many", start=2990)
     assert (page["total"], len(page["children"]), page["children"][-1]["name"]) == (3000, 10, "a2999")
+
+
+LIBRARY = """
+def fetch(depth):
+    return fetch(depth - 1) if depth else asked.append(1)
+
+asked = []
+
+class Query:
+    def __init__(self): self.table = "shop"
+    def __repr__(self): return "rows %s" % fetch(300)
+
+class Model:
+    def __init__(self): self.key = 7
+    def __repr__(self): return "<Model %s>" % self
+
+class Request:
+    def __repr__(self): return "<Request %s>" % self.path()
+    def path(self): return "/a"
+"""
+
+
+def test_a_stop_has_no_value_of_a_library_do_more_than_to_describe_itself(start: Any, tmp_path: Path) -> None:
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "library.py").write_text(LIBRARY)
+    text = """
+        import collections, dataclasses, sys
+        sys.path.insert(0, "site-packages")
+        import library
+
+        class Item(library.Model):
+            def __str__(self): library.asked.append(2)
+
+        class Own:
+            def __init__(self): self.n = 1
+            def __repr__(self): library.asked.append(3)
+
+        @dataclasses.dataclass
+        class Line:
+            own: Own
+            price: int = 2
+
+        def work():
+            query, item, request, line = library.Query(), Item(), library.Request(), Line(Own())
+            recent, groups = collections.deque([Own(), 4]), collections.defaultdict(list, k=[Own()])
+            view = {"a": Own()}.values()
+            return library.asked
+
+        work()
+        """
+    program = start(text, "b 21", "c")
+    found = {change["name"]: change["value"] for change in program.last["changed"]}
+    assert found == {
+        "query": "<Query table='shop'>",
+        "item": "<Item key=7>",
+        "request": "<Request /a>",
+        "line": "<Line own=<Own n=1>, price=2>",
+        "recent": "deque([<Own n=1>, 4])",
+        "groups": "defaultdict(<class 'list'>, {'k': [<Own n=1>]})",
+        "view": "dict_values([<Own n=1>])",
+    }
+    assert program.do("p library.asked")["text"] == "[]\n"
+    assert program.do("p query", "p library.asked")["text"] == "rows None\n[1]\n"

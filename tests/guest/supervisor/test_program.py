@@ -54,6 +54,21 @@ def test_a_program_is_started_by_the_first_command_and_lives_between_calls(guest
     assert stop["breakpoints"] == []
 
 
+def test_a_program_that_takes_its_time_to_end_is_waited_for(guest: Guest) -> None:
+    stop = start(guest, "import atexit, time\natexit.register(time.sleep, 2.5)\n", "c", timeout_s=60)
+    assert (stop["state"], stop["exit_code"], stop["notices"]) == ("exited", 0, [])
+
+
+def test_a_program_that_does_not_end_is_told_at_the_deadline(guest: Guest) -> None:
+    source = "import atexit, time\n@atexit.register\ndef end():\n    while True:\n        time.sleep(0.1)\n"
+    stop = start(guest, source, "c", timeout_s=3)
+    assert stop["state"] == "running"
+    assert stop["notices"] == [
+        "The program's main part has finished (exit code 0), but its process has not ended yet."
+    ]
+    assert place(guest.client.wait(interrupt=True)) == ("app.py", 5)
+
+
 def test_a_prompt_after_an_evaluation_is_the_same_stop(guest: Guest) -> None:
     first = start(guest, APP, "p 1")
     second = guest.client.pdb("p 2")
