@@ -251,9 +251,7 @@ class SettraceEngine:
 
 
 def _patient(stock_set):
-    """Python 3.11 refuses to set a trace function while another thread is doing so, for which it may have to wait."""
-    if sys.version_info[:2] != (3, 11):
-        return stock_set
+    """Python 3.10 and 3.11 refuse to set a trace function while another thread is doing so, for which it may have to wait."""
 
     def settrace(function):
         for _ in range(_PATIENCE):

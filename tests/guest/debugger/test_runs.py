@@ -392,7 +392,7 @@ def test_what_other_threads_print_and_read_during_a_command_is_the_programs(star
         def talk():
             for word in sys.stdin:
                 print("heard", word.strip())
-                print("told", file=sys.stderr)
+                print("told", file=sys.stderr, flush=True)
                 heard.set()
         heard = threading.Event()
         threading.Thread(target=talk, daemon=True).start()
