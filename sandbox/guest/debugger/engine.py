@@ -19,13 +19,10 @@ import threading as program_threading
 from .engine_monitoring import MonitoringEngine
 from .frames import OURS, ours, program_frames
 from .own import threading, time
-from .room import near_limit
 from .stock import pdb
 
 _PATIENCE = 1000
 """How often it is tried again to set a trace function."""
-_BRINK = 20
-"""Frames: more than a trace function has above itself before it comes to a stop."""
 
 
 def choose(name, session):
@@ -79,18 +76,9 @@ class SettraceEngine:
         self._tracer = tracer
 
     def start(self):
-        if sys.version_info >= (3, 9):  # before, an objection fails itself
-            sys.addaudithook(self._objects_at_the_limit)
         # The closure is looked up at each call: `rearm` makes a new one.
         threading.settrace(self._in_new_thread)
         self._take_over(sys.settrace, sys.gettrace, threading.settrace)
-
-    def _objects_at_the_limit(self, event, args):
-        """Where a trace function fails, Python ends tracing, unless an audit hook objects. At the recursion limit every one fails, for
-        there is no room to call it; the program gets this RecursionError in place of that one.
-        """
-        if event == "sys.settrace" and near_limit(_BRINK) and not ours(sys._getframe(1)):
-            raise RecursionError("maximum recursion depth exceeded")
 
     def _take_over(self, stock_set, stock_get, stock_set_in_threads):
         """What the program traces with takes our place meanwhile. It sees functions where builtins were, and the same effects."""
@@ -137,7 +125,7 @@ class SettraceEngine:
         """Another trace function takes the place of ours, or none does."""
         if not self._session.table or threading.current_thread() is not threading.main_thread():
             return
-        what = "Tracing has ended (at the recursion limit Python may end it, or coverage has)"
+        what = "Tracing has ended (at the recursion limit Python ends it, or coverage has)"
         if function is not None:
             what = "%s has set a trace function (sys.settrace)" % _module(function)
         self._session.tell(

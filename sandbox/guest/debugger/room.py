@@ -10,15 +10,6 @@ FRAMES = 150
 _frame, _limit, _set_limit = sys._getframe, sys.getrecursionlimit, sys.setrecursionlimit
 
 
-def near_limit(frames):
-    """Whether the stack is at most so many frames below the recursion limit."""
-    try:
-        _frame(max(0, _limit() - frames))
-    except ValueError:
-        return False  # it is not so deep
-    return True
-
-
 class Room:
     """Raises the limit for a stop, when it is near."""
 
@@ -27,9 +18,15 @@ class Room:
 
     def make(self):
         """A stop begins."""
-        if self._before is None and near_limit(FRAMES):
-            self._before = _limit()
-            _set_limit(self._before + 2 * FRAMES)
+        if self._before is not None:
+            return
+        limit = _limit()
+        try:
+            _frame(max(0, limit - FRAMES))
+        except ValueError:
+            return  # the stack is not so deep
+        self._before = limit
+        _set_limit(limit + 2 * FRAMES)
 
     def take_back(self):
         """It ends."""
