@@ -29,18 +29,16 @@ class _Node:
 
     event: Event
     children: list[_Node] = field(default_factory=list["_Node"])
-    _shape: tuple[object, ...] | None = None
+    shape: tuple[object, ...] = ()
+    """Equal for calls that differ in their values only."""
 
-    @property
-    def shape(self) -> tuple[object, ...]:
-        """Equal for calls that differ in their values only."""
-        if self._shape is None:
-            event = self.event
-            end = event.error.partition(":")[0] if event.error else bool(event.steps)
-            below = hash(tuple(child.shape for child in self.children))
-            what = (event.kind, event.how, event.function, event.place, event.called_from)
-            self._shape = (*what, event.thread, end, below)
-        return self._shape
+    def set_shape(self) -> None:
+        """Set `shape`; those of the children are set already."""
+        event = self.event
+        end = event.error.partition(":")[0] if event.error else bool(event.steps)
+        below = hash(tuple(child.shape for child in self.children))
+        what = (event.kind, event.how, event.function, event.place, event.called_from)
+        self.shape = (*what, event.thread, end, below)
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def render_outcome(outcome: Outcome) -> str:
 
 def render_trace(found: Trace, expressions: Sequence[str], limit: int) -> str:
     """Format counts and events in at most `limit` characters."""
-    tops = list(_tree(found))
+    tops = _tree(found)
     notes = _notes(found)
     text = ""
     for keep in _KEEP:
@@ -89,27 +87,36 @@ def render_trace(found: Trace, expressions: Sequence[str], limit: int) -> str:
     return _cut_middle(text, limit)
 
 
-def _tree(found: Trace) -> Iterator[_Node]:
-    """Yield the outermost events with those below them; tests only where there are several."""
-    nodes: dict[int, _Node] = {}
-    tests = [event for event in found.events if event.kind == "test" and event.outcome is None]
-    outcomes = {event.name: event.outcome for event in found.events if event.kind == "test" and event.outcome}
-    names = {event.number: event for event in tests}
+def _tree(found: Trace) -> list[_Node]:
+    """The outermost events with those below them; tests only where there are several."""
+    tops: list[_Node] = []
+    nodes: list[_Node] = []
+    calls: dict[int, _Node] = {}
+    tests = [event for event in found.events if event.kind == "test"]
+    outcomes = {event.name: event.outcome for event in tests if event.outcome}
+    has_heads = sum(event.outcome is None for event in tests) > 1
     pending: Event | None = None
     for event in found.events:
         if event.kind == "test":
-            is_head = event.number in names and len(tests) > 1
+            is_head = has_heads and event.outcome is None
             pending = event.model_copy(update={"outcome": outcomes.get(event.name)}) if is_head else None
             continue
-        node = nodes[event.number] = _Node(event)
-        above = nodes.get(event.parent)
+        node = _Node(event)
+        nodes.append(node)
+        above = calls.get(event.parent)
+        calls[event.number] = node
         if above is not None:
             above.children.append(node)
             continue
         if pending is not None:  # tests without any event have no head
-            yield _Node(pending)
+            head = _Node(pending)
+            nodes.append(head)
+            tops.append(head)
             pending = None
-        yield node
+        tops.append(node)
+    for node in reversed(nodes):  # not by recursion: calls may nest deeper than this interpreter's stack
+        node.set_shape()
+    return tops
 
 
 def _rows(nodes: Sequence[_Node], keep: int, depth: int = 0) -> Iterator[_Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,14 @@ def test_equal_lines_are_counted_and_a_long_text_is_cut_in_the_middle() -> None:
     assert (lines[0], lines[-1]) == ("net() → None; from a.py:1", "net() → None; from a.py:299")
     assert any(line.startswith("… ") and "lines left out: name fewer functions" in line for line in lines)
     assert len(text) <= 1000
+
+
+def test_calls_that_nest_deeper_than_the_stack_of_this_interpreter_are_shown() -> None:
+    depth = 2 * sys.getrecursionlimit()
+    events = [call(number, p=number - 1 if number != depth else 0) for number in range(1, 2 * depth - 1)]
+    lines = trace(*events).split("\n")
+    assert [line for line in lines if line[0] == "n"] == ["net() → None; from :8"] * 2
+    assert lines[-1] == "  " * 13 + "… 1 more like this"
 
 
 def test_tests_threads_generators_and_expressions_are_told() -> None:
