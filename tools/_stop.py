@@ -21,7 +21,7 @@ from sandbox.session.debugger import (
 )
 from sandbox.session.session import Session
 from tools import _session_uris as documents
-from tools._text import fence, number_lines, plural
+from tools._text import fence, number_lines, number_without_docstring, plural
 from tools._truncation import Answer, Omitted, SourceText, Truncatable, Variables
 
 _REST = "Ask for less, e.g. `p x[:20]` or `p len(x)`."
@@ -254,7 +254,7 @@ def _called_text(functions: list[Function]) -> str:
 
 def _function_text(function: Function) -> str:
     head = f"  {_location(function)}"
-    return f"{head}\n{number_lines(function.lines, function.line)}" if function.lines else head
+    return f"{head}\n{number_without_docstring(function.lines, function.line)}" if function.lines else head
 
 
 def _locals_text(stop: StopAnswer) -> str:

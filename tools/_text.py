@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Sequence
 
+_DOCSTRING = re.compile(r"\s*[rRuU]?(\"\"\"|''')")
+
 
 def fence(label: str, text: str, language: str = "") -> str:
     """Put `text` below its label and between fences longer than any in the text."""
@@ -23,6 +25,29 @@ def number_lines(
         f"{'B' if number in marked else ' '}{'>' if number == current else ' '}{number:>{width}}  {line}".rstrip()
         for number, line in enumerate(lines, first)
     )
+
+
+def number_without_docstring(lines: Sequence[str], first: int) -> str:
+    """Add line numbers to the source of a function; a docstring of more than two lines becomes `…`."""
+    start, end = _docstring(lines)
+    if end - start <= 2:
+        return number_lines(lines, first)
+    return f"{number_lines(lines[:start], first)}\n  …\n{number_lines(lines[end:], first + end)}".rstrip()
+
+
+def _docstring(lines: Sequence[str]) -> tuple[int, int]:
+    """Index of the first line of a function's docstring, and of the line after it; (0, 0) if there is none."""
+    for start, line in enumerate(lines[1:], 1):
+        opened = _DOCSTRING.match(line)
+        if opened and lines[start - 1].rstrip().endswith(":"):
+            quotes = opened[1]
+            if quotes in line[opened.end() :]:
+                return start, start + 1
+            closing = (number for number in range(start + 1, len(lines)) if quotes in lines[number])
+            return start, next(closing, len(lines) - 1) + 1
+        if line.strip() and lines[start - 1].rstrip().endswith(":"):
+            break  # the body begins without one
+    return 0, 0
 
 
 def mark_gap(text: str, gap: int | None, missing: int) -> str:

@@ -9,14 +9,16 @@ from pydantic import Field
 
 from sandbox.errors import InvalidArgument, PdboxError
 from sandbox.session.debugger import StopReply
+from sandbox.session.diagnosis import Diagnosis
 from sandbox.session.session import Session
 from sandbox.session.test_command import PYTEST
 from tools._diagnosis import render_diagnosis
+from tools._excerpts import read_excerpts
 from tools._stop import StopAnswer
 from tools._stop import answer as stop_answer
 from tools._stop import render as render_stop
 from tools._tool import Report, Tool
-from tools._truncation import Truncatable
+from tools._truncation import SourceText, Truncatable
 
 _MAX_STOPS = 100
 _MAX_VALUE = 300
@@ -27,6 +29,9 @@ class DiagnoseAnswer(StopAnswer):
 
     values: Annotated[list[str], Truncatable("head", "Evaluate them one by one with `pdb`.")]
     diagnosis: Annotated[str, Truncatable("head")]
+    functions: Annotated[list[str], Truncatable("head", "`view` shows them."), SourceText()] = Field(
+        default_factory=list[str]
+    )
 
 
 async def diagnose(
@@ -61,9 +66,10 @@ async def diagnose(
         report("running all tests: alone this one passes")
         stop = await _stop_at_failure(session, whole, end)
     values = [await _evaluate(session, text) for text in expressions[:20]] if stop.state == "stopped" else []
-    found = await _diagnose(session, report, stop, entrypoint, end, in_order=in_order)
+    text, found = await _diagnose(session, report, stop, entrypoint, end, in_order=in_order)
     shown = stop_answer(stop, session)
-    return DiagnoseAnswer.model_construct(**dict(shown), values=values, diagnosis=found)
+    functions = await read_excerpts(session, found, _places_in(shown)) if found else []
+    return DiagnoseAnswer.model_construct(**dict(shown), values=values, diagnosis=text, functions=functions)
 
 
 async def _first_failing(session: Session, report: Report, timeout_s: float) -> str | None:
@@ -100,31 +106,42 @@ async def _evaluate(session: Session, expression: str) -> str:
 
 async def _diagnose(
     session: Session, report: Report, stop: StopReply, entrypoint: str | None, end: float, *, in_order: bool
-) -> str:
-    """Run the observed runs and format what they found."""
+) -> tuple[str, Diagnosis | None]:
+    """Run the observed runs. Returns (text of their findings, the findings)."""
     if stop.state in ("running", "waiting_for_input"):
-        return "no diagnosis: the program had not failed when timeout_s was over"
+        return "no diagnosis: the program had not failed when timeout_s was over", None
     if stop.state != "stopped" or stop.reason != "post_mortem":
-        return "no diagnosis: nothing has failed in this run"
+        return "no diagnosis: nothing has failed in this run", None
     test = stop.test
     command = entrypoint or session.entrypoint or session.debug_entrypoint
     if test is not None and (not command or command == test):
         command = PYTEST if "::" in test else f"python -m unittest {test}"
     if command is None:
-        return "no diagnosis: the session has no entry point"
+        return "no diagnosis: the session has no entry point", None
     report("looking where the value came from")
     try:
         found = await session.diagnose(command=command, test=test, timeout_s=_left(end), in_order=in_order)
     except InvalidArgument as exc:
-        return f"no diagnosis: {exc.message}"
+        return f"no diagnosis: {exc.message}", None
     note = "alone this test passes: it depends on the tests before it\n" if in_order else ""
-    return note + render_diagnosis(found)
+    return note + render_diagnosis(found), found
+
+
+def _places_in(stop: StopAnswer) -> list[tuple[str, int]]:
+    """A path and line of each function of which a stop shows the source."""
+    frames = [
+        *stop.call_path[:1],
+        *(one for one in stop.called if one.lines),
+        *([stop.frame] if stop.frame else []),
+    ]
+    return [(one.path, one.line) for one in frames]
 
 
 def render(answer: DiagnoseAnswer) -> str:
-    """Format the stop, the expressions, and the diagnosis."""
+    """Format the stop, the expressions, the diagnosis, and the functions that it names."""
     values = ["expressions:", *(f"  {value}" for value in answer.values)] if answer.values else []
-    return "\n".join([render_stop(answer), *values, answer.diagnosis])
+    functions = ["source of functions named above:", *answer.functions] if answer.functions else []
+    return "\n".join([render_stop(answer), *values, answer.diagnosis, *functions])
 
 
 TOOL = Tool(
@@ -133,5 +150,6 @@ TOOL = Tool(
     title="Find the cause of a failing test",
     group="debug",
     slow=True,
+    wide=lambda _: True,
     aliases={"timeout": "timeout_s"},
 )

@@ -1,0 +1,88 @@
+"""Source of the functions that a diagnosis names, so that no call is needed to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from sandbox.errors import InvalidArgument, NotFound
+from sandbox.session.diagnosis import Diagnosis, Place, Recording
+from sandbox.session.session import Session
+from sandbox.session.workspace import Marks
+from tools._text import number_without_docstring
+
+_MAX_CHARACTERS = 2000
+_MAX_FUNCTION = 900
+_MAX_FILES = 5
+_AROUND = 6
+"""Lines shown before and after the named one of a function that is too long."""
+_MAX_LINE = 160
+
+
+async def read_excerpts(session: Session, found: Diagnosis, shown: Collection[tuple[str, int]]) -> list[str]:
+    """Read the functions that matter most in a diagnosis: numbered lines below `path function`, within 2,000 characters.
+
+    `shown`: paths and lines; functions with one of them are left out.
+    """
+    files: dict[str, tuple[list[str], Marks]] = {}
+    wanted = _best_first(found)
+    excerpts: list[str] = []
+    room = _MAX_CHARACTERS
+    for place in wanted:
+        if place.path not in files:
+            if len(files) == _MAX_FILES:
+                continue
+            names = list(dict.fromkeys(each.function for each in wanted if each.path == place.path))
+            try:
+                file, marks = await session.workspace.read_marked(place.path, names)
+            except (InvalidArgument, NotFound):
+                continue
+            files[place.path] = file.lines, marks
+        text = _excerpt(place, *files[place.path], {line for path, line in shown if path == place.path})
+        if text and len(text) <= room:
+            excerpts.append(text)
+            room -= len(text)
+    return excerpts
+
+
+def _best_first(found: Diagnosis) -> list[Place]:
+    """One place for each function: where shared objects change and are stored, lines of this test, the way back."""
+    recording = found.recording or Recording()
+    suspects = recording.suspects or (found.spectrum.suspects if found.spectrum else [])
+    places: Iterable[Place] = [
+        *(place for alias in recording.aliases[:2] for place in (alias.changed, alias.stored)),
+        *suspects[:5],
+        *recording.chain[:8],
+    ]
+    first: dict[tuple[str, str], Place] = {}
+    for place in places:
+        if place.function != "<module>":
+            first.setdefault((place.path, place.function), place)
+    return list(first.values())
+
+
+def _excerpt(place: Place, lines: Sequence[str], marks: Marks, shown: Collection[int]) -> str:
+    """The function of a place, or the lines around it if it is long; "" if a line of it is shown, or it is not there."""
+    ranges = [
+        (first, last)
+        for one in marks.definitions
+        if one.name == place.function
+        for _, first, last in one.found
+        if first <= place.line <= last <= len(lines)
+    ]
+    if not ranges:
+        return ""
+    first, last = min(ranges, key=lambda each: each[1] - each[0])
+    if any(first <= line <= last for line in shown):
+        return ""
+    head = f"{place.path} {place.function}"
+    whole = f"{head}\n{number_without_docstring(list(_clipped(lines, first, last)), first)}"
+    if len(whole) <= _MAX_FUNCTION:
+        return whole
+    start, end = max(first, place.line - _AROUND), min(last, place.line + _AROUND)
+    part = number_without_docstring(list(_clipped(lines, start, end)), start)
+    return f"{head}, lines {start}-{end}\n{part}"
+
+
+def _clipped(lines: Sequence[str], first: int, last: int) -> Iterator[str]:
+    for line in lines[first - 1 : last]:
+        yield line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 1] + "…"
