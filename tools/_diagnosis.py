@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from sandbox.session.diagnosis import Alias, Diagnosis, Link, Place, Recording, Spectrum, Suspect
+from sandbox.session.diagnosis import Alias, Diagnosis, Kept, Link, Place, Recording, Spectrum, Suspect
 
 _MAX_SUSPECTS = 5
 _MAX_ALIASES = 3
+_MAX_KEPT = 2
 _MAX_VALUES = 2
 _MAX_LINKS = 8
 _MAX_TEXT = 90
@@ -18,6 +19,7 @@ def render_diagnosis(found: Diagnosis) -> str:
     parts = [
         *_suspects_text(found.spectrum, recording.suspects),
         *_aliases_text(recording.aliases),
+        *_kept_text(recording.kept),
         *_chain_text(recording),
         *_values_text(recording),
         *_notes(found, recording),
@@ -60,6 +62,19 @@ def _alias_line(one: Alias) -> str:
     return (
         f"  {one.kind} stored at {_place(one.stored)} as {one.name}: {_shorten(one.stored.text, 60)}\n"
         f"    changed at {_place(one.changed)} through {one.through}: {_shorten(one.changed.text, 60)}"
+    )
+
+
+def _kept_text(found: list[Kept]) -> list[str]:
+    if not found:
+        return []
+    return ["state that one call leaves to the next:", *(_kept_line(one) for one in found[:_MAX_KEPT])]
+
+
+def _kept_line(one: Kept) -> str:
+    return (
+        f"  {one.name} written at {_place(one.written)}: {_shorten(one.written.text, 60)}\n"
+        f"    read in a later call of {one.function}() at {_place(one.read)}: {_shorten(one.read.text, 60)}"
     )
 
 

@@ -45,11 +45,12 @@ async def read_excerpts(session: Session, found: Diagnosis, shown: Collection[tu
 
 
 def _best_first(found: Diagnosis) -> list[Place]:
-    """One place for each function: where shared objects change and are stored, lines of this test, the way back."""
+    """One place for each function: of shared objects, of state that is kept, of this test alone, on the way back."""
     recording = found.recording or Recording()
     suspects = recording.suspects or (found.spectrum.suspects if found.spectrum else [])
     places: Iterable[Place] = [
         *(place for alias in recording.aliases[:2] for place in (alias.changed, alias.stored)),
+        *(place for kept in recording.kept[:2] for place in (kept.written, kept.read)),
         *suspects[:5],
         *recording.chain[:8],
     ]

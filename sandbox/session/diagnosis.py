@@ -69,6 +69,15 @@ class Alias(_Data):
     kind: Text = ""
 
 
+class Kept(_Data):
+    """State that one call of a function wrote and a later call of it read."""
+
+    written: Place
+    read: Place
+    name: Text
+    function: Text = ""
+
+
 class Link(Place):
     """One step from the failure back to where a value came from."""
 
@@ -92,6 +101,7 @@ class Recording(_Data):
     events: Number = 0
     cut: Text = ""
     aliases: Annotated[list[Alias], Field(max_length=20)] = []
+    kept: Annotated[list[Kept], Field(max_length=20)] = []
     chain: Annotated[list[Link], Field(max_length=50)] = []
     chain_end: Text = ""
     values: Annotated[list[Found], Field(max_length=10)] = []

@@ -87,6 +87,20 @@ def test_both_ends_of_a_shared_object_are_told() -> None:
     )
 
 
+def test_both_ends_of_state_that_is_kept_are_told() -> None:
+    kept = {"written": GROUP, "read": {**GROUP, "line": 9}, "name": "self.seen", "function": "Order.total"}
+    assert diagnosis(recording={"kept": [kept] * 3}) == "\n".join(
+        [
+            "state that one call leaves to the next:",
+            *[
+                "  self.seen written at shop/group.py:24 merged(): for sku, some in groupby(lines):",
+                "    read in a later call of Order.total() at shop/group.py:9 merged(): for sku, some in groupby(lines):",
+            ]
+            * 2,
+        ]
+    )
+
+
 def test_the_way_back_has_values_and_its_end() -> None:
     links = [{**GROUP, "name": "total", "value": "37.12"}, {**GROUP, "line": 9, "name": "found.clear()"}]
     assert diagnosis(recording={"chain": links, "chain_end": "a literal"}) == (
@@ -131,6 +145,7 @@ def test_the_text_is_bounded() -> None:
         {"spectrum": {"suspects": [{**GROUP, "score": 7}]}},
         {"recording": {"chain": [{**GROUP, "text": "x" * 1001}]}},
         {"recording": {"events": "many"}},
+        {"recording": {"kept": [{"written": GROUP, "read": GROUP, "name": "x" * 1001}]}},
         {"notes": ["x" * 1001]},
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import aliases, chain, failure, values
+from . import aliases, chain, failure, kept_state, values
 from . import sites as kinds
 from .events import Events, frame_number, is_atom, method_code
 from .job import guarded
@@ -36,6 +36,7 @@ class _Analysis:
     def result(self):
         found = {
             "aliases": self._aliases() or [],
+            "kept": self._kept() or [],
             "values": self._values() or [],
             "suspects": self._suspects() or [],
         }
@@ -65,6 +66,21 @@ class _Analysis:
                 "kind": text_of(self._events.value_of[change], 0)[:50],
             }
             for _, stored, name, change, through in found
+        ]
+
+    @guarded
+    def _kept(self):
+        wrong_at = values.first_event(self._events, self._wanted(), self._job.is_test_code)
+        test = self._job.is_test_code
+        found = kept_state.find(self._events, test, self._score, self._slice.distance, wrong_at)
+        return [
+            {
+                "written": self._place(write),
+                "read": self._place(read),
+                "name": kept_state.name_of(self._events, write)[:100],
+                "function": scope.name[:100],
+            }
+            for _, write, read, scope in found
         ]
 
     @guarded

@@ -1,4 +1,7 @@
-"""Executed lines of the repository: by sys.monitoring, or by sys.settrace before Python 3.12."""
+"""Executed lines of the repository's functions: by sys.monitoring, or by sys.settrace before Python 3.12.
+
+Lines of modules and class bodies run when something is imported: they say nothing about the test that was first.
+"""
 
 # `sys.monitoring` is there from 3.12 on.
 # pyright: reportAttributeAccessIssue=false
@@ -7,6 +10,8 @@ from __future__ import annotations
 import sys
 
 from ..debugger.isolation.pristine import threading
+
+_CO_OPTIMIZED = 1  # of functions; `inspect` would have to be imported for it
 
 
 def choose(project):
@@ -45,7 +50,7 @@ class Monitoring:
         known = self._known.get(name)
         if known is None:
             known = self._known[name] = self._has(name)
-        if known:
+        if known and code.co_flags & _CO_OPTIMIZED:
             sys.monitoring.set_local_events(self._tool, code, sys.monitoring.events.LINE)
         return sys.monitoring.DISABLE
 
@@ -80,7 +85,7 @@ class Settrace:
         known = self._known.get(name)
         if known is None:
             known = self._known[name] = self._has(name)
-        return self._on_line if known else None
+        return self._on_line if known and frame.f_code.co_flags & _CO_OPTIMIZED else None
 
     def _on_line(self, frame, event, arg):
         if event == "line":

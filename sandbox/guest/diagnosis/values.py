@@ -57,6 +57,12 @@ def first_appearances(events, wanted, is_test_code, place):
     return found
 
 
+def first_event(events, wanted, is_test_code):
+    """The event of the first appearance of a wanted value; None if there is none."""
+    found = [_first(events, value, is_test_code) for value in wanted[:_MAX_WANTED]]
+    return min((event for event in found if event is not None), default=None)
+
+
 def _name(site):
     if site.kind in (kinds.STORE, kinds.PARAMETER, kinds.ARGUMENT):
         return site.name[:100]

@@ -153,6 +153,19 @@ def test_state_of_an_earlier_test(diagnose: Diagnose) -> None:
     assert ("seen.append('anna')", "", 4) in chain(found)
 
 
+def test_a_module_that_only_this_test_imports_is_not_suspect_for_that(diagnose: Diagnose) -> None:
+    shop = "def double(n):\n    import more\n    return more.half(n)\n"
+    more = (
+        "class Never:\n    @staticmethod\n    def run(n=2):\n        pass\n\ndef half(n):\n    return n / 2\n"
+    )
+    tests = (
+        HEAD
+        + "    def test_bad(self):\n        self.assertEqual(double(4), 8)\n    def test_good(self):\n        pass\n"
+    )
+    found = diagnose({"shop.py": shop, "more.py": more, "test_shop.py": tests}, CASE)
+    assert sorted(suspects(found)) == [("double", 3), ("half", 7)]
+
+
 def test_an_uncaught_exception_of_a_program(diagnose: Diagnose) -> None:
     app = """\
 import sys

@@ -1,0 +1,137 @@
+"""State that one call of a function leaves and a later call of it reads: caches, options, flags."""
+
+from __future__ import annotations
+
+from . import sites as kinds
+from .aliases import change_name
+from .events import is_container
+
+_MAX_PAIRS = 200_000
+_MAX_CHANGES = 40
+_MAX_DEPTH = 60
+_NEAR = 10
+MAX_KEPT = 6
+
+
+class Calls:
+    """Frames of the recording: their functions, callers and ends."""
+
+    def __init__(self, events):
+        self._events = events
+        self._last = {frame: event for event, frame in enumerate(events.frame_of)}
+        self._stacks = {}
+
+    def scope_of(self, frame):
+        return self._events.site(self._events.entered[frame]).scope
+
+    def has_ended(self, frame, event):
+        """True if a frame has no events from `event` on."""
+        return self._last[frame] < event
+
+    def stack(self, frame):
+        """A frame and its callers as far as they are recorded, the innermost first."""
+        found = self._stacks.get(frame)
+        if found is None:
+            found, above = [], frame
+            while above in self._events.entered and len(found) < _MAX_DEPTH and above not in found:
+                found.append(above)
+                entered = self._events.entered[above]
+                if not entered:
+                    break
+                above = self._events.frame_of[entered - 1]
+            self._stacks[frame] = found
+        return found
+
+
+def find(events, is_test_code, score_of_line, distances, wrong_at):
+    """Suspect (score, event of the write, event of the read, scope of the function), the best first.
+
+    `wrong_at`: event at which the wrong value appears first, or None. State that the same call has read before it
+    is more suspect.
+    """
+    calls, best = Calls(events), {}
+    wrong_frame = None if wrong_at is None else events.frame_of[wrong_at]
+    for read, write in _pairs(events):
+        written, seen = events.site(write), events.site(read)
+        if is_test_code(written.scope.filename) or is_test_code(seen.scope.filename):
+            continue
+        if written.scope.name.endswith("__init__") or (written.scope, written.line) == (
+            seen.scope,
+            seen.line,
+        ):
+            continue
+        function = _called_again(events, calls, write, read, is_test_code)
+        if function is None:
+            continue
+        score = score_of_line(written) + score_of_line(seen)
+        score += 2.0 / (1 + distances[read] / _NEAR) if read in distances else 0.0
+        if wrong_at is not None and read < wrong_at and events.frame_of[read] == wrong_frame:
+            score += 1.5
+        state = name_of(events, write)
+        if state not in best or best[state][0] < score:
+            best[state] = (score, write, read, function)
+    return sorted(best.values(), key=lambda found: (-found[0], found[1]))[:MAX_KEPT]
+
+
+def name_of(events, write):
+    """The written state: `self.charset`, `options`, `self.cache[…]`."""
+    site = events.site(write)
+    if site.kind == kinds.ITEM:
+        return f"{site.name}[…]"
+    stored = events.stored_value_event(write) if site.kind == kinds.BASE else None
+    return change_name(events, write) if stored is None else events.site(stored).name
+
+
+def _pairs(events):
+    """(read, last write before it) of attributes and of contents of containers, the last read first."""
+    count = 0
+    for event in range(len(events) - 1, -1, -1):
+        for write in _writes(events, event):
+            if write is not None:
+                yield event, write
+                count += 1
+        if count > _MAX_PAIRS:
+            return
+
+
+def _writes(events, event):
+    """Yield what was written last of what is read at an event."""
+    site, value = events.site(event), events.value_of[event]
+    kind = site.kind
+    if kind == kinds.BASE and site.extra[0] == "load":
+        writer = events.attribute_writer(value, site.name, event)
+        yield writer
+        stored = None if writer is None else events.stored_value_event(writer)
+        if stored is not None:
+            yield from events.changes(events.value_of[stored], event, 1)
+    elif kind == kinds.ITEM and site.extra[0] == "load":
+        yield _item_write(events, event)
+    elif is_container(value) and (
+        kind in (kinds.ITERABLE, kinds.PARAMETER, kinds.ARGUMENT)
+        or (kind == kinds.BASE and site.extra[0] == "method")
+    ):
+        yield from events.changes(value, event, 1)
+
+
+def _item_write(events, read):
+    known, key = events.key_of(read)
+    for change in events.changes(events.value_of[read], read, _MAX_CHANGES):
+        if known and events.site(change).kind == kinds.ITEM:
+            has_key, other = events.key_of(change)
+            if has_key and (type(key) is not type(other) or key != other):
+                continue
+        return change
+    return None
+
+
+def _called_again(events, calls, write, read, is_test_code):
+    """The innermost function of which one call wrote and ended, and a later call reads; None if there is none."""
+    later = [frame for frame in calls.stack(events.frame_of[read]) if events.entered[frame] > write]
+    if not later:
+        return None
+    scopes = {id(calls.scope_of(frame)) for frame in later}
+    for frame in calls.stack(events.frame_of[write]):
+        scope = calls.scope_of(frame)
+        if id(scope) in scopes and calls.has_ended(frame, read) and not is_test_code(scope.filename):
+            return scope
+    return None

@@ -1,0 +1,107 @@
+"""State that one call leaves to the next: the diagnosis names where it is written and read."""
+
+from __future__ import annotations
+
+from sandbox.session.diagnosis import Diagnosis
+from tests.guest.diagnosis.conftest import Diagnose
+
+HEAD = "import unittest\nfrom shop import *\n\nclass Case(unittest.TestCase):\n    def test_bad(self):\n"
+CASE = "test_shop.Case.test_bad"
+
+
+def kept(found: Diagnosis) -> list[tuple[str, int, int, str]]:
+    assert found.recording is not None, found.notes
+    assert found.recording.problems == []
+    return [(one.name, one.written.line, one.read.line, one.function) for one in found.recording.kept]
+
+
+def test_a_mode_that_a_converter_keeps(diagnose: Diagnose) -> None:
+    shop = """\
+class Converter:
+    def __init__(self):
+        self.upper = False
+
+    def convert(self, text):
+        if text.startswith("^"):
+            self.upper = True
+            text = text[1:]
+        return text.upper() if self.upper else text
+
+_converter = Converter()
+
+def convert(text):
+    return _converter.convert(text)
+
+def convert_all(texts):
+    return [convert(text) for text in texts]
+"""
+    tests = HEAD + "        self.assertEqual(convert_all(['^one', 'two']), ['ONE', 'two'])\n"
+    found = kept(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
+    assert found == [("self.upper", 7, 9, "Converter.convert")]
+
+
+def test_a_cache_behind_a_helper_names_the_function_that_is_called_again(diagnose: Diagnose) -> None:
+    shop = """\
+class Loader:
+    def __init__(self):
+        self.cache = {}
+
+    def keep(self, name, text):
+        self.cache[name] = text
+
+    def load(self, folder, name):
+        if name in self.cache:
+            return self.cache[name]
+        text = folder + "/" + name
+        self.keep(name, text)
+        return text
+"""
+    tests = HEAD + (
+        "        loader = Loader()\n        loader.load('one', 'page')\n"
+        "        self.assertEqual(loader.load('two', 'page'), 'two/page')\n"
+    )
+    found = kept(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
+    assert found[0] == ("self.cache[…]", 6, 10, "Loader.load")
+
+
+def test_options_that_a_call_writes_into_the_shared_ones(diagnose: Diagnose) -> None:
+    shop = """\
+class Page:
+    def __init__(self):
+        self.options = {"strict": True}
+
+    def render(self, **options):
+        found = self.options
+        found.update(options)
+        return found["strict"]
+"""
+    tests = HEAD + (
+        "        page = Page()\n        page.render(strict=False)\n"
+        "        self.assertEqual(page.render(), True)\n"
+    )
+    found = kept(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
+    assert ("found", 7, 6, "Page.render") in found
+
+
+def test_construction_hand_over_and_counters_are_not_told(diagnose: Diagnose) -> None:
+    shop = """\
+class Order:
+    def __init__(self, price):
+        self.price = price
+        self.count = 0
+
+    def double(self):
+        self.price = self.price * 2
+
+    def total(self):
+        self.count += 1
+        return self.price + 1
+
+def total(price):
+    order = Order(price)
+    order.double()
+    order.total()
+    return order.total()
+"""
+    tests = HEAD + "        total(1)\n        self.assertEqual(total(10), 20)\n"
+    assert kept(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)) == []
