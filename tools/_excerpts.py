@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import zip_longest
 
 from sandbox.errors import InvalidArgument, NotFound
 from sandbox.session.diagnosis import Diagnosis, Place, Recording
@@ -47,13 +48,13 @@ async def read_excerpts(session: Session, found: Diagnosis, shown: Collection[tu
 def _best_first(found: Diagnosis) -> list[Place]:
     """One place for each function: of shared objects, of state that is kept, of this test alone, on the way back."""
     recording = found.recording or Recording()
-    suspects = recording.suspects or (found.spectrum.suspects if found.spectrum else [])
-    places: Iterable[Place] = [
-        *(place for alias in recording.aliases[:2] for place in (alias.changed, alias.stored)),
-        *(place for kept in recording.kept[:2] for place in (kept.written, kept.read)),
-        *suspects[:5],
-        *recording.chain[:8],
+    lists: list[Sequence[Place]] = [
+        [place for alias in recording.aliases[:2] for place in (alias.changed, alias.stored)],
+        [place for kept in recording.kept[:2] for place in (kept.written, kept.read)],
+        (recording.suspects or (found.spectrum.suspects if found.spectrum else []))[:5],
     ]
+    in_turn = (place for places in zip_longest(*lists) for place in places if place is not None)
+    places = [*in_turn, *recording.chain[:8]]
     first: dict[tuple[str, str], Place] = {}
     for place in places:
         if place.function != "<module>":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Sequence
 
+_SHORT_DOCSTRING = 5
 _DOCSTRING = re.compile(r"\s*[rRuU]?(\"\"\"|''')")
 
 
@@ -28,9 +29,9 @@ def number_lines(
 
 
 def number_without_docstring(lines: Sequence[str], first: int) -> str:
-    """Add line numbers to the source of a function; a docstring of more than two lines becomes `…`."""
+    """Add line numbers to the source of a function; a docstring of more than five lines becomes `…`."""
     start, end = _docstring(lines)
-    if end - start <= 2:
+    if end - start <= _SHORT_DOCSTRING:
         return number_lines(lines, first)
     return f"{number_lines(lines[:start], first)}\n  …\n{number_lines(lines[end:], first + end)}".rstrip()
 

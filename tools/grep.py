@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 from typing import Annotated, Self
 
 from pydantic import Field
 
+from sandbox.errors import InvalidArgument, NotFound
 from sandbox.session.session import Session
 from sandbox.session.workspace import Match, Matches
 from tools._text import plural
 from tools._tool import Tool
 from tools._truncation import Answer, Omitted, SourceText, Truncatable
 
+_FEW = 3
+"""Definitions that are shown with their source."""
+_MAX_LINES = 60
+_NAME = re.compile(r"\s*(?:async\s+)?(?:def|class)\s+(\w+)")
 _REST = "Narrow `path` or `pattern`, or give `max_results`."
 
 
@@ -76,7 +82,7 @@ async def grep(
     max_results: Annotated[int, Field(ge=1, le=1000, description="Most matches to give, e.g. 20.")] = 100,
     definitions: Annotated[
         bool,
-        Field(description='true: only lines of Python that define the name `pattern`, e.g. "total".'),
+        Field(description='true: only definitions of the name `pattern`, e.g. "total"; a few with source.'),
     ] = False,
 ) -> GrepAnswer:
     """Search file contents, by Python regular expression or literally, line by line."""
@@ -89,14 +95,33 @@ async def grep(
         max_results=max_results,
         definitions=definitions,
     )
+    matches = found.matches
+    if definitions and not context and len(matches) <= _FEW:
+        matches = [await _with_source(session, match) for match in matches]
     return GrepAnswer(
-        matches=found.matches,
+        matches=matches,
         total=len(found.matches) + found.omitted,
         total_files=len({match.path for match in found.matches}) + found.omitted_files,
         skipped=found.skipped,
         given=len(found.matches),
         incomplete="" if found.complete else _incomplete(found),
     ).with_omitted(Omitted(field="matches", count=found.omitted, unit="items", hint=_REST))
+
+
+async def _with_source(session: Session, match: Match) -> Match:
+    """The line of a definition with the rest of it, unless that is long."""
+    name = _NAME.match(match.text)
+    if name is None:
+        return match
+    try:
+        file, marks = await session.workspace.read_marked(match.path, [name[1]])
+    except (InvalidArgument, NotFound):  # changed or removed since
+        return match
+    ends = [last for one in marks.definitions for _, first, last in one.found if first <= match.line <= last]
+    end = min(ends, default=match.line)
+    if end - match.line > _MAX_LINES:
+        return match
+    return match.model_copy(update={"after": file.lines[match.line : end]})
 
 
 def _incomplete(found: Matches) -> str:

@@ -37,7 +37,9 @@ class Cart:
 def shorten(lines):
     """Shorten a list.
 
-    One item is left.
+    One item
+    is
+    left.
     """
     while len(lines) > 1:
         lines.pop()
@@ -172,7 +174,7 @@ async def test_one_call_goes_from_nothing_to_the_cause(repo: Path) -> None:
     assert "stopped at test_shop.py:12 in test_bad (post mortem" in text
     assert "expressions:\n  cart.lines = [10]\n  nope = *** NameError: name 'nope' is not defined" in text
     assert "stored at shop.py:7 Cart.defer() as self.saved: self.saved = self.lines" in text
-    assert "changed at shop.py:21 shorten() through lines.pop: lines.pop()" in text
+    assert "changed at shop.py:23 shorten() through lines.pop: lines.pop()" in text
     assert (
         "← total() = 10  shop.py:13 Cart.total()" in text or "  total() = 10  shop.py:13 Cart.total()" in text
     )
@@ -181,8 +183,8 @@ async def test_one_call_goes_from_nothing_to_the_cause(repo: Path) -> None:
         "shop.py shorten\n"
         "   15  def shorten(lines):\n"
         "  …\n"
-        "   20      while len(lines) > 1:\n"
-        "   21          lines.pop()"
+        "   22      while len(lines) > 1:\n"
+        "   23          lines.pop()"
     ) in text  # the others are among those that the failing test calls
     assert text.count("def defer") == text.count("def test_bad") == 1
     assert "1" in after  # the session stands at the failure

@@ -132,12 +132,36 @@ class _Analysis:
 
     @guarded
     def _chain(self):
-        target = self._target()
-        if target is None:
+        path = self._path()
+        if not path:
             return {}
         called = self._refused_call()
-        links, end = chain.build(self._events, self._slice, target, self._place, self._score)
+        links, end = chain.build(self._events, path, self._place, self._score)
         return {"chain": ([called] if called else []) + links, "chain_end": end}
+
+    def _path(self):
+        """Events from the failure to the most suspect one; by way of the wrong part, if values were compared."""
+        wrong = self._wrong_part()
+        if wrong is not None:
+            narrowed = Slice(self._events, [(0, wrong)], _MAX_SLICE)
+            target = self._target(narrowed)
+            if target is not None:
+                return self._slice.path(wrong)[:-1] + narrowed.path(target)
+        target = self._target(self._slice)
+        return self._slice.path(self._nearest() if target is None else target)
+
+    def _wrong_part(self):
+        """The event nearest to the failure that has a wrong part of the compared values as its value."""
+        if self._sides is None:
+            return None
+        wanted = [(type(part), part) for part in self._wanted()]
+        found = [
+            (distance, -event)
+            for event, distance in self._slice.distance.items()
+            if is_atom(value := self._events.value_of[event])
+            and any(type(value) is kind and value == part for kind, part in wanted)
+        ]
+        return -min(found)[1] if found else None
 
     def _refused_call(self):
         """The definition of a method whose call failed before it began: its arguments do not fit."""
@@ -161,10 +185,10 @@ class _Analysis:
                 }
         return None
 
-    def _target(self):
-        """The event that the chain leads to: on the way to the failure, and the most suspect there."""
+    def _target(self, way):
+        """The event that the chain leads to: on the way to the failure, and the most suspect there; None if in tests."""
         best, best_key = None, None
-        for event, distance in self._slice.distance.items():
+        for event, distance in way.distance.items():
             site = self._events.site(event)
             if self._job.is_test_code(site.scope.filename) or site.kind not in _TARGETS:
                 continue
@@ -173,7 +197,7 @@ class _Analysis:
             key = _FARNESS * distance - round(self._score(site), 1)
             if best_key is None or key < best_key:
                 best, best_key = event, key
-        return best if best is not None else self._nearest()
+        return best
 
     def _nearest(self):
         return min(self._slice.distance, key=lambda event: self._slice.distance[event], default=None)

@@ -14,13 +14,12 @@ _MAX_ON = 100
 _LOOK = 2
 
 
-def build(events, way, target, place, score):
-    """(links from the failure to `target` and on to where its value came from, why it ended there).
+def build(events, path, place, score):
+    """(links from the failure along `path` and on to where the value at its end came from, why it ended there).
 
     `place(event)` describes the line of an event, `score(site)` its suspicion.
     """
-    path = way.path(target)
-    path += _on(events, target, set(path), score)
+    path = path + _on(events, path[-1], set(path), score)
     links, end = [], ""
     for number, event in enumerate(path):
         link = _link(events, event, place)
