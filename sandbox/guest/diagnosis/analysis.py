@@ -151,17 +151,17 @@ class _Analysis:
         return self._slice.path(self._nearest() if target is None else target)
 
     def _wrong_part(self):
-        """The event nearest to the failure that has a wrong part of the compared values as its value."""
+        """The event nearest to the failure, outside of tests if there is one, with a wrong part of the compared values."""
         if self._sides is None:
             return None
         wanted = [(type(part), part) for part in self._wanted()]
         found = [
-            (distance, -event)
+            (self._job.is_test_code(self._events.site(event).scope.filename), distance, -event)
             for event, distance in self._slice.distance.items()
             if is_atom(value := self._events.value_of[event])
             and any(type(value) is kind and value == part for kind, part in wanted)
         ]
-        return -min(found)[1] if found else None
+        return -min(found)[2] if found else None
 
     def _refused_call(self):
         """The definition of a method whose call failed before it began: its arguments do not fit."""

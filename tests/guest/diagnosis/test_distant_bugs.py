@@ -156,10 +156,10 @@ def test_state_of_an_earlier_test(diagnose: Diagnose) -> None:
 def test_the_way_back_begins_at_the_part_that_differs(diagnose: Diagnose) -> None:
     shop = """\
 def first(rows):
-    return rows[0].title()
+    return rows[0].upper()
 
 def last(rows):
-    return rows[-1].upper()
+    return rows[-1].title()
 
 def ends(rows):
     return [first(rows), last(rows)]
@@ -167,11 +167,11 @@ def ends(rows):
     tests = HEAD + (
         "    def test_bad(self):\n"
         "        self.assertEqual([end for end in ends(['anna', 'bert'])], ['Anna', 'Bert'])\n"
-        "    def test_other(self):\n        self.assertEqual(ends(['eve'])[0], 'Eve')\n"
+        "    def test_other(self):\n        self.assertEqual(ends(['eve'])[1], 'Eve')\n"
     )
     found = chain(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
-    assert ("last()", "'BERT'", 5) in found
-    assert "first()" not in [name for name, _, _ in found]
+    assert ("first()", "'ANNA'", 2) in found
+    assert "last()" not in [name for name, _, _ in found]
 
 
 def test_a_module_that_only_this_test_imports_is_not_suspect_for_that(diagnose: Diagnose) -> None:
