@@ -11,7 +11,6 @@ from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
 from tools._text import number_without_docstring
 
-_MAX_CHARACTERS = 2000
 _MAX_FUNCTION = 900
 _MAX_FILES = 5
 _AROUND = 6
@@ -19,15 +18,16 @@ _AROUND = 6
 _MAX_LINE = 160
 
 
-async def read_excerpts(session: Session, found: Diagnosis, shown: Collection[tuple[str, int]]) -> list[str]:
-    """Read the functions that matter most in a diagnosis: numbered lines below `path function`, within 2,000 characters.
+async def read_excerpts(
+    session: Session, found: Diagnosis, shown: Collection[tuple[str, int]], room: int
+) -> list[str]:
+    """Read the functions that matter most in a diagnosis: numbered lines below `path function`.
 
-    `shown`: paths and lines; functions with one of them are left out.
+    `shown`: paths and lines; functions with one of them are left out. `room`: characters in all.
     """
     files: dict[str, tuple[list[str], Marks]] = {}
     wanted = _best_first(found)
     excerpts: list[str] = []
-    room = _MAX_CHARACTERS
     for place in wanted:
         if place.path not in files:
             if len(files) == _MAX_FILES:

@@ -22,6 +22,10 @@ from tools._truncation import SourceText, Truncatable
 
 _MAX_STOPS = 100
 _MAX_VALUE = 300
+_SOURCE_OF_TEST = 2000
+"""Characters of source after a failure in the test itself, far from its cause."""
+_SOURCE_BELOW = 1000
+"""Characters of source after a failure in the repository's code: the path to it tells most."""
 
 
 class DiagnoseAnswer(StopAnswer):
@@ -68,7 +72,8 @@ async def diagnose(
     values = [await _evaluate(session, text) for text in expressions[:20]] if stop.state == "stopped" else []
     text, found = await _diagnose(session, report, stop, entrypoint, end, in_order=in_order)
     shown = stop_answer(stop, session)
-    functions = await read_excerpts(session, found, _places_in(shown)) if found else []
+    room = _SOURCE_BELOW if shown.call_path else _SOURCE_OF_TEST
+    functions = await read_excerpts(session, found, _places_in(shown), room) if found else []
     return DiagnoseAnswer.model_construct(**dict(shown), values=values, diagnosis=text, functions=functions)
 
 
