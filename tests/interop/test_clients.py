@@ -22,7 +22,7 @@ pytestmark = pytest.mark.docker
 CLIENTS = Path(__file__).with_name("clients")
 NEW = "2026-07-28"
 OLD = "2025-11-25"
-PATIENCE_S = 180
+PATIENCE_S = 900
 
 
 @dataclass(frozen=True)

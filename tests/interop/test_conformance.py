@@ -19,7 +19,7 @@ from tests.interop.program import finished
 
 pytestmark = pytest.mark.docker
 OLD, NEW = "2025-11-25", "2026-07-28"
-PATIENCE_S = 180
+PATIENCE_S = 900
 
 Failures = Mapping[str, set[str]]
 """What failed of each scenario that was run; nothing, if it passed."""
@@ -92,6 +92,9 @@ def test_all_that_a_revision_requires_holds_with_the_fixtures(
     revision: str, with_fixtures: str, environments: Environments, tmp_path: Path
 ) -> None:
     code, failures = _suite(environments, with_fixtures, revision, tmp_path)
+    print(
+        *map(_message, tmp_path.glob("*/checks.json")), sep="\n"
+    )  # of the library's own checks, if this fails
     assert {scenario for scenario, failed in failures.items() if failed} == UNMET[revision], failures
     assert code == 0  # by the suite's own count, of required scenarios only
     assert len(failures) >= len(GENERIC[revision])
@@ -135,6 +138,13 @@ def _scenario(checks: Path) -> str:
     found = re.fullmatch(r"server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z", checks.parent.name)
     assert found is not None, checks
     return found[1]
+
+
+def _message(checks: Path) -> str:
+    found = json.loads(checks.read_text(encoding="utf-8"))
+    return "".join(
+        f"{check['id']}: {check['errorMessage']}\n" for check in found if check.get("errorMessage")
+    )
 
 
 def _failed(checks: Path) -> set[str]:

@@ -28,7 +28,7 @@ ENVIRONMENTS = {
     "pydantic_ai_tools": "pydantic-ai",
     "semantic_kernel_tools": "semantic-kernel",
 }
-PATIENCE_S = 180
+PATIENCE_S = 900
 
 
 @pytest.mark.parametrize("file", SNIPPETS, ids=lambda file: file.stem)

@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.parametrize("transport", ["stdio", "http", "sse"]),
     pytest.mark.parametrize("era", ["legacy", "modern"]),
 ]
-PATIENCE_S = 120
+PATIENCE_S = 600
 
 Inspect = Callable[..., Any]
 
@@ -39,6 +39,7 @@ def inspect(environments: Environments, request: pytest.FixtureRequest, transpor
 
     def run(method: str, *options: str) -> Any:
         said = ["--format", "json", "--quiet", "--protocol-era", era, "--method", method, *options]
+        said += ["--connect-timeout", str(PATIENCE_S * 1000)]
         done = finished([environments.node(), program, "--cli", *server, *said], PATIENCE_S)
         assert done.returncode == 0, f"{done.returncode}: {done.stdout}\n{done.stderr[-4000:]}"
         return json.loads(done.stdout)["result"]

@@ -15,7 +15,7 @@ from tests.interop.task import SAMPLE
 from tools._catalog import catalog
 
 CLIENTS = Path(__file__).with_name("clients")
-PATIENCE_S = 180
+PATIENCE_S = 900
 LIBRARIES = {
     "semantic-kernel": "semantic_kernel_client.py",
     "dspy": "dspy_client.py",

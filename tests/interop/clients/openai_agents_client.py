@@ -14,7 +14,7 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 from steps import Plan, read_plan, report
 
 # Its default of five seconds is for machines with nothing else to do.
-PATIENCE_S = 60
+PATIENCE_S = 600
 
 
 def server(plan: Plan) -> Any:

@@ -21,7 +21,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from steps import Plan, read_plan, report
 
 # Its default of five seconds is for machines with nothing else to do.
-PATIENCE_S = 60
+PATIENCE_S = 600
 
 
 def transport(plan: Plan) -> Any:
