@@ -39,7 +39,7 @@ _NAME = type.__dict__["__name__"].__get__
 
 
 class _Nothing:
-    """The value of what is not set."""
+    """Value of an attribute, item or variable that is not set."""
 
 
 NOTHING = _Nothing()

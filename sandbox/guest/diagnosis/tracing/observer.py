@@ -21,7 +21,7 @@ _WRITTEN_S = 0.5
 
 
 class TraceObserver:
-    """Traces from the start of the process to its end. Without targets it tells the outcome only."""
+    """Traces from the start of the process to its end. Without targets it reports the outcome only."""
 
     records_values = False
     hooks: dict = {}
