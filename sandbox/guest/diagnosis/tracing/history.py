@@ -15,7 +15,7 @@ from ...debugger.inspection.safe_repr import attributes, difference, fingerprint
 from ..events import is_atom, is_container
 from .engines import CALLS, LINES
 from .listener import Listener
-from .shown import Places, text_of
+from .value_text import Places, text_of
 
 _MAX_PLACES = 200
 _MAX_ITEMS = 200

@@ -13,8 +13,8 @@ from .engines import choose_engine
 from .event_files import EventFiles
 from .history import History
 from .listener import Both, Process
-from .shown import exception_text
 from .targets import Targets
+from .value_text import exception_text
 
 _MAX_FAILURES = 5
 _WRITTEN_S = 0.5
