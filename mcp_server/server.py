@@ -289,6 +289,13 @@ def listing(shown: Shown, *, data: bool) -> list[ListedTool]:
     return [_describe_tool(tool, shown, data=data) for tool in shown.tools.values()]
 
 
+def describe_tools(profile: str, *, data: bool) -> list[dict[str, Any]]:
+    """The tools of `profile` as JSON, as a client that opens its own sessions sees them."""
+    shown = profiles.show(profile, is_bound=False, needs_opening=False, answers_early=False)
+    tools = listing(shown, data=data)
+    return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+
+
 def _describe_tool(tool: Tool, shown: Shown, *, data: bool) -> ListedTool:
     """`tool` as clients see it; `data`: its answers have structured data, which its output schema describes."""
     return ListedTool(

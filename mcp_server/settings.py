@@ -31,6 +31,10 @@ CONNECTION = Group("connection of clients")
 LOG = Group("log")
 
 
+LIMITS = ("memory", "cpus", "pids", "workspace_size", "home_size", "tmp_size")
+"""Settings that limit what a sandbox may use."""
+
+
 class Settings(BaseModel):
     """The operator's settings: flags, then `PDBOX_*` variables (lists: one item a line), then these defaults."""
 

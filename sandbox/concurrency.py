@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import anyio
+from anyio.abc import TaskGroup
 
 from sandbox.errors import PdboxError
 
@@ -36,6 +37,20 @@ async def run_alongside(work: Callable[[], Awaitable[None]]) -> AsyncGenerator[N
             tasks.cancel_scope.cancel()
     if failures:
         raise failures[0]
+
+
+@asynccontextmanager
+async def open_task_group() -> AsyncGenerator[TaskGroup]:
+    """Open a task group that is cancelled when the block ends. A `PdboxError` of the block is raised unwrapped."""
+    failure: PdboxError | None = None
+    async with anyio.create_task_group() as tasks:
+        try:
+            yield tasks
+        except PdboxError as exc:
+            failure = exc  # raised outside of the group, which would wrap it
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
 
 
 @dataclass

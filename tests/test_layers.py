@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,6 +122,21 @@ def test_arrows_between_rooms_point_down(file: Path) -> None:
             "precompile.py",
             "extract_readonly.py",
         )
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    files = {module_of(file): file for file in HOST + GUEST}
+
+    def module_in(name: str) -> str:
+        while name and name not in files:
+            name = name.rpartition(".")[0]
+        return name
+
+    graph = {
+        module: {module_in(name) for name in imported_modules(file)} - {module, ""}
+        for module, file in files.items()
+    }
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError
 
 
 def test_every_room_is_there() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, takewhile
 
 from sandbox.session.trace import Event, Outcome, Trace
 from tools._text import plural
@@ -382,16 +383,14 @@ def _cut_middle(text: str, limit: int) -> str:
     """Leave out lines in the middle, more of them before the end than behind the beginning."""
     lines = text.split("\n")
     room = limit - 120
-    head: list[str] = []
-    tail: list[str] = []
-    for line in lines:
-        if sum(map(len, head)) + len(head) + len(line) > room * 3 // 5:
-            break
-        head.append(line)
-    for line in reversed(lines[len(head) :]):
-        if sum(map(len, tail)) + len(tail) + len(line) > room * 2 // 5:
-            break
-        tail.append(line)
-    left = len(lines) - len(head) - len(tail)
+    head = _count_fitting(lines, room * 3 // 5)
+    tail = _count_fitting(reversed(lines[head:]), room * 2 // 5)
+    left = len(lines) - head - tail
     middle = f"… {left} lines left out: name fewer functions, or a higher `max_events` shows more"
-    return "\n".join([*head, middle, *reversed(tail)])
+    return "\n".join([*lines[:head], middle, *lines[len(lines) - tail :]])
+
+
+def _count_fitting(lines: Iterable[str], room: int) -> int:
+    """Number of `lines` from the first on that fit in `room` characters, with their newlines."""
+    ends = accumulate(len(line) + 1 for line in lines)
+    return sum(1 for _ in takewhile(lambda end: end <= room + 1, ends))

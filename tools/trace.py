@@ -1,4 +1,4 @@
-"""The `trace` tool: one run told call by call, without a stop."""
+"""The `trace` tool: one run shown call by call, without a stop."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from mcp_server.errors import one_line
 from mcp_server.redaction.mask import MARK
 from mcp_server.server import build_server
 from mcp_server.sessions.store import SessionStore
-from mcp_server.settings import Settings
+from mcp_server.settings import LIMITS, Settings
 from mcp_server.trajectories.comparison import Comparison, Difference
 from mcp_server.trajectories.record import Call, Record, read
 from sandbox.errors import InvalidArgument, PdboxError
@@ -43,12 +43,7 @@ SETTINGS = (
     "setup_network",
     "index_url",
     "ca_bundle",
-    "memory",
-    "cpus",
-    "pids",
-    "workspace_size",
-    "home_size",
-    "tmp_size",
+    *LIMITS,
     "log_level",
 )
 USAGE = "pdbox replay FILE [--repo PATH] [OPTIONS]"

@@ -21,6 +21,7 @@ from mcp_server.tasks.folder import MAX_PATCH, Task, load_task
 from mcp_server.tasks.judging import Tally
 from mcp_server.tasks.scoring import Verdict, score
 from sandbox.backend import Backend
+from sandbox.concurrency import open_task_group
 from sandbox.errors import InvalidArgument, NotFound, PdboxError
 from sandbox.session.session import Session, session_key
 
@@ -92,19 +93,12 @@ async def _patch_of_session(backend: Backend, handle: str) -> bytes:
             raise InvalidArgument(f"The patch of the session is larger than {MAX_PATCH >> 20} MiB.")
         data.extend(piece)
 
-    failure: PdboxError | None = None
-    async with anyio.create_task_group() as group:
+    async with open_task_group() as group:
+        session = Session(await backend.adopt(found), None, group, key=key)
         try:
-            session = Session(await backend.adopt(found), None, group, key=key)
-            try:
-                await session.workspace.read_patch(take)
-            finally:
-                await session.disconnect()
-        except PdboxError as exc:
-            failure = exc  # raised outside of the group, which would wrap it
-        group.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+            await session.workspace.read_patch(take)
+        finally:
+            await session.disconnect()
     return bytes(data)
 
 

@@ -10,15 +10,15 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 
-from mcp_server import __version__, custom_tools, profiles
+from mcp_server import __version__, custom_tools
 from mcp_server.backends import candidates, open_backend
 from mcp_server.connection_options import ConnectionOptions
 from mcp_server.observability import tracing
-from mcp_server.server import listing, owner_of
+from mcp_server.server import describe_tools, owner_of
 from mcp_server.sessions.store import SessionLimits, SessionStore
 from mcp_server.settings import Settings
 from mcp_server.trajectories.recorder import Environment, Recorder
@@ -118,15 +118,10 @@ def _store(
         pool=settings.pool,
         find_task=partial(_find_task, tasks, task and task.folder),
         recorder=settings.record
-        and Recorder.open(settings.record, Environment(__version__, partial(list_tools, settings.profile))),
+        and Recorder.open(
+            settings.record, Environment(__version__, partial(describe_tools, settings.profile, data=False))
+        ),
     )
-
-
-def list_tools(profile: str) -> list[dict[str, Any]]:
-    """The tool list as clients of `profile` see it."""
-    shown = profiles.show(profile, is_bound=False, needs_opening=False, answers_early=False)
-    tools = listing(shown, data=False)
-    return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
 
 
 def _task(settings: Settings, roots: list[Path]) -> Task | None:

@@ -18,7 +18,7 @@ from mcp_server.backends import open_backend
 from mcp_server.commands import tasks_import
 from mcp_server.commands.serve import defaults, policy
 from mcp_server.server import owner_of
-from mcp_server.settings import Settings
+from mcp_server.settings import LIMITS, Settings
 from mcp_server.tasks.catalog import TaskCatalog, resolve_tasks
 from mcp_server.tasks.folder import Task, load_task
 from mcp_server.tasks.importing.listing import list_all
@@ -33,12 +33,7 @@ SETTINGS = (
     "unsafe_no_isolation",
     "image",
     "python",
-    "memory",
-    "cpus",
-    "pids",
-    "workspace_size",
-    "home_size",
-    "tmp_size",
+    *LIMITS,
     "setup_network",
     "index_url",
     "ca_bundle",

@@ -12,7 +12,7 @@ from pathlib import Path
 from mcp_server.settings import Settings
 from mcp_server.tasks.folder import MAX_INSTRUCTION, Task
 from mcp_server.tasks.importing.draft import Skipped
-from mcp_server.tasks.importing.importer import READERS, Given, Wishes, import_tasks
+from mcp_server.tasks.importing.importer import READERS, Given, ImportRequest, import_tasks
 from mcp_server.tasks.importing.trees import read_text
 from sandbox.errors import InvalidArgument
 
@@ -70,10 +70,10 @@ def run(args: argparse.Namespace, settings: Settings, list_tests: Lister) -> int
     """Import what is named; 1 if a task was skipped."""
     if not args.words or args.out is None:
         raise InvalidArgument("Name what to import, and `--out DIR`.")
-    wishes = _wishes(args, settings)
+    request = _import_request(args, settings)
     written: dict[str, Task] = {}
     skipped: list[Skipped] = []
-    for one in _import_all(args.words, wishes):
+    for one in _import_all(args.words, request):
         if isinstance(one, Task):
             written[one.name] = one
         else:
@@ -109,7 +109,7 @@ def _list_tests(written: dict[str, Task], list_tests: Lister, *, plain: bool) ->
     return failed
 
 
-def _wishes(args: argparse.Namespace, settings: Settings) -> Wishes:
+def _import_request(args: argparse.Namespace, settings: Settings) -> ImportRequest:
     for path in (args.source, args.gold):
         if path is not None and not path.exists():
             raise InvalidArgument(f"No such file or folder: {path}.")
@@ -125,7 +125,7 @@ def _wishes(args: argparse.Namespace, settings: Settings) -> Wishes:
         setup=args.setup,
         env=_pairs(args.env),
     )
-    return Wishes(
+    return ImportRequest(
         out=args.out.expanduser(),
         format=None if args.format == AUTO else args.format,
         select=args.select,
@@ -141,9 +141,9 @@ def _pairs(words: Sequence[str]) -> dict[str, str]:
     return dict(word.split("=", 1) for word in words)
 
 
-def _import_all(words: Sequence[str], wishes: Wishes) -> Iterator[Task | Skipped]:
+def _import_all(words: Sequence[str], request: ImportRequest) -> Iterator[Task | Skipped]:
     for word in words:
-        yield from import_tasks(Path(word).expanduser(), wishes)
+        yield from import_tasks(Path(word).expanduser(), request)
 
 
 def _show(one: Task | Skipped, written: int, skipped: int, *, plain: bool) -> None:

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from mcp_server import custom_tools, profiles
-from mcp_server.server import listing
+from mcp_server.server import describe_tools
 from mcp_server.settings import Settings
 
 SETTINGS = ("profile", "tools_from", "answers")
@@ -28,13 +28,13 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 def as_json(profile: str = profiles.DEBUG, *, data: bool) -> str:
     """The result of `tools/list`, without `data` for `manifests/tools.json`."""
-    return json.dumps({"tools": _describe_tools(profile, data=data)}, indent=2, ensure_ascii=False)
+    return json.dumps({"tools": describe_tools(profile, data=data)}, indent=2, ensure_ascii=False)
 
 
 def as_text(profile: str, *, data: bool) -> str:
     """Format each tool with its parameters, then the size of the whole list."""
     shown, output = sizes(profile)
-    tools = _describe_tools(profile, data=data)
+    tools = describe_tools(profile, data=data)
     lines: list[str] = []
     for tool in tools:
         lines += [
@@ -51,18 +51,11 @@ def as_text(profile: str, *, data: bool) -> str:
 
 def sizes(profile: str = profiles.DEBUG) -> tuple[int, int]:
     """Characters that a model is shown, and those of the output schemas where answers have data."""
-    tools = _describe_tools(profile, data=True)
+    tools = describe_tools(profile, data=True)
     shown = sum(
         len(tool["name"] + tool["description"] + _dump_compact(tool["inputSchema"])) for tool in tools
     )
     return shown, sum(len(_dump_compact(tool["outputSchema"])) for tool in tools)
-
-
-def _describe_tools(profile: str, *, data: bool) -> list[dict[str, Any]]:
-    shown = profiles.show(profile, is_bound=False, needs_opening=False, answers_early=False)
-    return [
-        tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listing(shown, data=data)
-    ]
 
 
 def _dump_compact(schema: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from pydantic import BaseModel, ConfigDict
 
 from mcp_server.tasks.folder import Task
+from mcp_server.tasks.patched_paths import named_files, pattern_of
 from sandbox.session.session import TestResult
 
 GOOD = frozenset({"passed", "xfailed", "xpassed"})
@@ -31,8 +32,6 @@ CONFIGURATION = (
 SHADOWS = ("pytest.py", "pytest", "_pytest", "unittest.py", "unittest", "pluggy.py", "pluggy")
 """Modules that would take the place of a test runner's, unless the task itself has them."""
 _UNITTEST = re.compile(r"(\w+) \(([\w.]{1,4000})\)")
-_PATCHED = re.compile(rb"^(?:---|\+\+\+) (?:[ab]/)?([^\t\r\n]{1,4096})", re.MULTILINE)
-_MAGIC = re.compile(r"([\\*?\[\]!# ])")
 
 
 class Tally(BaseModel):
@@ -118,24 +117,14 @@ def protected_patterns(task: Task, read_only: Sequence[str], top: Container[str]
     patterns |= dict.fromkeys(CONFIGURATION)
     patterns |= dict.fromkeys(f"/{name}" for name in SHADOWS if name not in top)
     patterns |= dict.fromkeys(_files_of_tests([*facts.fail_to_pass, *facts.pass_to_pass]))
-    patterns |= dict.fromkeys(f"/{_escape(path)}" for path in patched_files(task.test_patch() or b""))
+    patterns |= dict.fromkeys(pattern_of(path) for path in named_files(task.test_patch() or b""))
     return tuple(patterns)
-
-
-def patched_files(patch: bytes) -> list[str]:
-    """Return the paths that a patch may touch, or more: a removed line can look like a path."""
-    names = (match.decode("utf-8", "replace").strip() for match in _PATCHED.findall(patch))
-    return list(dict.fromkeys(name for name in names if name != "/dev/null" and not name.startswith('"')))
 
 
 def _files_of_tests(names: Iterable[str]) -> Iterator[str]:
     for name in names:
         if "::" in name:
-            yield f"/{_escape(name.partition('::')[0])}"
+            yield pattern_of(name.partition("::")[0])
         elif match := _UNITTEST.fullmatch(name):
             parts = match[2].split(".")[:8]
             yield from (f"**/{'/'.join(parts[:end])}.py" for end in range(1, len(parts)))
-
-
-def _escape(path: str) -> str:
-    return _MAGIC.sub(r"\\\1", path)

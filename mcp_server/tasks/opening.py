@@ -12,7 +12,8 @@ import anyio
 
 from mcp_server.tasks.folder import Task
 from sandbox.backend import Backend, Progress
-from sandbox.errors import InvalidArgument, PdboxError
+from sandbox.concurrency import open_task_group
+from sandbox.errors import InvalidArgument
 from sandbox.opening.open import open_session
 from sandbox.opening.policy import Policy
 from sandbox.opening.request import SessionRequest
@@ -27,7 +28,7 @@ TESTS_FOLDER, LOGS_FOLDER, SOLUTION_FOLDER = "/tests", "/logs", "/solution"
 def complete_request(task: Task, asked: SessionRequest, operator: SessionRequest) -> SessionRequest:
     """Make the request for a session of `task`.
 
-    `asked`: the client's own wishes. `operator`: defaults for what the task leaves open.
+    `asked`: the client's own arguments. `operator`: defaults for what the task leaves open.
 
     Raises:
         InvalidArgument: the client asks for something that the task says.
@@ -87,7 +88,7 @@ def complete_policy(task: Task, policy: Policy) -> Policy:
 
 @dataclass(frozen=True)
 class Sandboxes:
-    """Means to open sessions for the harness itself, which end with the block that uses them."""
+    """Opens sessions for the harness itself; each ends with the block that uses it."""
 
     backend: Backend
     policy: Policy
@@ -107,17 +108,10 @@ class Sandboxes:
         policy = complete_policy(task, self.policy)
         # Sandboxes with the same handle would be taken for one.
         identity = Identity(secrets.token_hex(20), self.owner, self.owner)
-        failure: PdboxError | None = None
-        async with anyio.create_task_group() as tasks:
+        async with open_task_group() as tasks:
+            session = await open_session(self.backend, request, policy, identity, progress, tasks)
             try:
-                session = await open_session(self.backend, request, policy, identity, progress, tasks)
-                try:
-                    yield session
-                finally:
-                    with anyio.CancelScope(shield=True):
-                        await session.aclose()
-            except PdboxError as exc:
-                failure = exc  # raised outside of the group, which would wrap it
-            tasks.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
+                yield session
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await session.aclose()

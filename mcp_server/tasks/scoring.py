@@ -92,9 +92,7 @@ async def score(sandboxes: Sandboxes, task: Task, patch: bytes, progress: Progre
         elif task.is_foreign:
             verdict = await score_by_script(task, prepared, progress)
         else:
-            progress("running the tests")
-            run = await session.evaluate(timeout_s=timeout_of(task))
-            verdict = judge(task, run, prepared)
+            verdict = judge(task, await run_tests(session, task, progress), prepared)
     return verdict.model_copy(update={"duration_s": round(time.monotonic() - began, 2)})
 
 
@@ -142,6 +140,12 @@ async def apply_patch(session: Session, patch: bytes) -> tuple[bool, str]:
 def timeout_of(task: Task) -> float:
     """Seconds that one run of the tests may take."""
     return task.facts.limits.timeout_s or (task.file.verifier.timeout_sec if task.is_foreign else TIMEOUT_S)
+
+
+async def run_tests(session: Session, task: Task, progress: Progress) -> Evaluation:
+    """Run the tests by the entry point of the session."""
+    progress("running the tests")
+    return await session.evaluate(timeout_s=timeout_of(task))
 
 
 def judge(task: Task, run: Evaluation, prepared: Prepared) -> Verdict:

@@ -12,7 +12,15 @@ from pydantic import BaseModel, ConfigDict
 from mcp_server.tasks.folder import SOLVE_SCRIPT, Task, load_task
 from mcp_server.tasks.judging import Outcomes
 from mcp_server.tasks.opening import SOLUTION_FOLDER, Sandboxes
-from mcp_server.tasks.scoring import Verdict, prepare_tests, run_script, score, score_by_script, timeout_of
+from mcp_server.tasks.scoring import (
+    Verdict,
+    prepare_tests,
+    run_script,
+    run_tests,
+    score,
+    score_by_script,
+    timeout_of,
+)
 from sandbox.backend import Progress
 from sandbox.errors import PdboxError
 from sandbox.session.debugger import Stop
@@ -108,8 +116,7 @@ async def _check_before(sandboxes: Sandboxes, task: Task, progress: Progress) ->
     began = time.monotonic()
     async with sandboxes.open(task, progress) as session:
         await prepare_tests(session, task, b"", progress)
-        progress("running the tests")
-        run = await session.evaluate(timeout_s=timeout_of(task))
+        run = await run_tests(session, task, progress)
         outcomes = Outcomes(run.tests)
         broken, kept = outcomes.tally(task.facts.fail_to_pass), outcomes.tally(task.facts.pass_to_pass)
         failed = broken.total - broken.passed

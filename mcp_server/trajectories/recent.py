@@ -49,6 +49,11 @@ class Ongoing:
     limit_s: float | None = None
     """Seconds from `began` in which its tool should answer."""
 
+    @property
+    def shown_arguments(self) -> dict[str, Any]:
+        """Arguments without the session's handle, which is a secret."""
+        return {name: value for name, value in self.arguments.items() if name != SESSION_ID}
+
 
 class _Record:
     def __init__(self) -> None:
@@ -72,10 +77,9 @@ class Trajectories:
         self._records: WeakKeyDictionary[Session, _Record] = WeakKeyDictionary()
 
     def note(self, call: Ongoing, result: CallToolResult | None, redactor: Redactor) -> None:
-        """Take down a call that has been answered; `result` is None when it was cancelled."""
+        """Record a call that has been answered; `result` is None when it was cancelled."""
         if call.session is None:
             return
-        arguments = {name: value for name, value in call.arguments.items() if name != SESSION_ID}
         record = self._records.get(call.session)
         if record is None:
             record = self._records[call.session] = _Record()
@@ -84,8 +88,8 @@ class Trajectories:
                 "at": datetime.fromtimestamp(call.at, UTC).isoformat(timespec="milliseconds"),
                 "elapsed_ms": round(1000 * (call.ended - call.began), 1),
                 "tool": call.tool,
-                # Texts are clipped last: of half a secret nobody could tell what it is.
-                "arguments": _clip(redactor.data(_thin(arguments, _DEPTH))),
+                # Texts are clipped last: half a secret would not be recognized.
+                "arguments": _clip(redactor.data(_thin(call.shown_arguments, _DEPTH))),
                 "answer": "cancelled" if result is None else _shorten(result),
                 "is_error": result is None or bool(result.is_error),
             }

@@ -56,7 +56,7 @@ Reason = Literal["closed", "kept", "server ended", "expired", "sandbox lost"]
 
 @dataclass(frozen=True)
 class Origin:
-    """Facts that a request tells of its client."""
+    """Facts about the client of a request."""
 
     client: Mapping[str, str] | None = None
     protocol: str = ""
@@ -405,8 +405,7 @@ def _line_of_call(
     origin: Origin,
     redactor: Redactor,
 ) -> dict[str, Any]:
-    arguments: dict[str, Any] = {name: value for name, value in call.arguments.items() if name != SESSION_ID}
-    arguments = redactor.data(arguments)
+    arguments = redactor.data(call.shown_arguments)
     arguments_size = len(json.dumps(arguments))
     text = "" if result is None else _text_of(result)
     data = _data_of(answer, result)

@@ -7,6 +7,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 from mcp import Client
 
@@ -27,6 +29,17 @@ def repo(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "app.py").write_text(PROGRAM)
     return folder
+
+
+async def cancel_once_begun(client: Client, repo: Path) -> None:
+    """Cancel a call of `bash` when its command is running."""
+    async with anyio.create_task_group() as tasks:
+        command = {"command": f"touch {repo}/begun; sleep 600", "timeout_s": 600}
+        tasks.start_soon(client.call_tool, "bash", command)
+        with anyio.fail_after(60):
+            while not (repo / "begun").exists():
+                await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,7 @@ from mcp_server.settings import Settings
 from mcp_server.trajectories.recent import MAX_BYTES, Ongoing, Trajectories
 from tests.e2e.client import pdbox
 from tests.e2e.served import OVER_HTTP, UNSAFE, Way, serving
-from tests.mcp_server.conftest import Connect
+from tests.mcp_server.conftest import Connect, cancel_once_begun
 
 pytestmark = pytest.mark.anyio
 MOST = 400_000
@@ -183,13 +183,7 @@ async def test_trajectory_has_the_calls_on_this_session_and_no_others(connect: C
 async def test_cancelled_call_is_in_the_trajectory(connect: Connect, repo: Path) -> None:
     async with connect() as client:
         own = await handle(client)
-        async with anyio.create_task_group() as tasks:
-            command = {"command": f"touch {repo}/begun; sleep 600", "timeout_s": 600}
-            tasks.start_soon(client.call_tool, "bash", command)
-            with anyio.fail_after(60):
-                while not (repo / "begun").exists():
-                    await anyio.lowlevel.checkpoint()
-            tasks.cancel_scope.cancel()
+        await cancel_once_begun(client, repo)
         with anyio.fail_after(60):
             # The next call is served when the cancelled one has ended.
             await data(client, "bash", command="true")

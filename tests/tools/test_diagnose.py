@@ -9,6 +9,7 @@ import pytest
 
 from sandbox.session.diagnosis import Diagnosis
 from tests.tools.calls import answers
+from tests.tools.conftest import MakeRepo
 from tools._diagnosis import render_diagnosis
 
 pytestmark = pytest.mark.anyio
@@ -157,12 +158,8 @@ def test_what_a_program_forges_is_not_believed(field: dict[str, Any]) -> None:
 
 
 @pytest.fixture
-def repo(tmp_path: Path, runtime: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
-    (tmp_path / "repo").mkdir()
-    (tmp_path / "repo" / "shop.py").write_text(SHOP)
-    (tmp_path / "repo" / "test_shop.py").write_text(TESTS)
-    return tmp_path / "repo"
+def repo(make_repo: MakeRepo) -> Path:
+    return make_repo({"shop.py": SHOP, "test_shop.py": TESTS})
 
 
 async def test_one_call_goes_from_nothing_to_the_cause(repo: Path) -> None:

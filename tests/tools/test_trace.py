@@ -10,6 +10,7 @@ import pytest
 
 from sandbox.session.trace import Trace
 from tests.tools.calls import answers
+from tests.tools.conftest import MakeRepo
 from tools._trace import render_outcome, render_trace
 
 pytestmark = pytest.mark.anyio
@@ -270,12 +271,8 @@ def test_what_a_program_forges_is_not_believed(field: dict[str, Any]) -> None:
 
 
 @pytest.fixture
-def repo(tmp_path: Path, runtime: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
-    (tmp_path / "repo").mkdir()
-    (tmp_path / "repo" / "cart.py").write_text(CART)
-    (tmp_path / "repo" / "test_cart.py").write_text(TESTS)
-    return tmp_path / "repo"
+def repo(make_repo: MakeRepo) -> Path:
+    return make_repo({"cart.py": CART, "test_cart.py": TESTS})
 
 
 async def test_the_first_failing_test_of_the_last_eval_is_traced(repo: Path) -> None:

@@ -78,7 +78,7 @@ def read(source: Path, options: Options) -> Iterator[Draft | Skipped]:
         limits=TaskLimits(timeout_s=config.run_timeout),
         source=TaskSource(benchmark="custom", instance_id=name),
     )
-    yield Draft(name, "custom", INSTRUCTION, facts, lay=partial(copy_tree, folder))
+    yield Draft(name, "custom", INSTRUCTION, facts, write_repository=partial(copy_tree, folder))
 
 
 def _parse(source: Path) -> _Config:

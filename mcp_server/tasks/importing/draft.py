@@ -19,10 +19,10 @@ class Draft:
     benchmark: str
     instruction: str
     facts: TaskFacts
-    lay: Callable[[Path], None] | None = None
+    write_repository: Callable[[Path], None] | None = None
     """Writes the repository into an empty folder; None if it is a folder of the image."""
     gold: Callable[[Path], bytes] | None = None
-    """Makes the patch that fixes the repository, which is laid in the folder given."""
+    """Makes the patch that fixes the repository in the given folder."""
     test_patch: bytes | None = None
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     """Further files by their path in the task folder."""
@@ -38,7 +38,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Options:
-    """Wishes of the person who imports."""
+    """Options of the person who imports, as readers need them."""
 
     scratch: Path
     """Folder for files that are needed during the import only."""

@@ -83,7 +83,7 @@ def _draft(name: str, folder: Path) -> Draft:
         "exercism",
         instruction,
         facts,
-        lay=partial(copy_tree, folder, leave_out=_SOLUTIONS),
+        write_repository=partial(copy_tree, folder, leave_out=_SOLUTIONS),
         gold=partial(_solve, folder, files.solution, examples) if can_solve else None,
     )
 
@@ -93,10 +93,10 @@ def _files_text(solution: Sequence[str], fixed: Sequence[str]) -> str:
     return f"Write the solution in {write}. {keep} can't be changed."
 
 
-def _solve(folder: Path, solution: Sequence[str], examples: Sequence[str], laid: Path) -> bytes:
+def _solve(folder: Path, solution: Sequence[str], examples: Sequence[str], repository: Path) -> bytes:
     parts: list[bytes] = []
     for stub, example in zip(solution, examples, strict=True):
-        before = read_bytes(laid / stub) if (laid / stub).is_file() else None
+        before = read_bytes(repository / stub) if (repository / stub).is_file() else None
         parts.append(diff_file(stub, before, read_inside(folder, example)))
     return b"".join(parts)
 

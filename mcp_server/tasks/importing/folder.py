@@ -24,4 +24,4 @@ def read(source: Path, options: Options) -> Iterator[Draft | Skipped]:
     """Yield the repository."""
     name = source.resolve().name
     facts = TaskFacts(tests=list(TESTS), source=TaskSource(benchmark="folder", instance_id=name))
-    yield Draft(name, "folder", INSTRUCTION, facts, lay=partial(copy_tree, source))
+    yield Draft(name, "folder", INSTRUCTION, facts, write_repository=partial(copy_tree, source))

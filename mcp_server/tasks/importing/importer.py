@@ -48,7 +48,7 @@ class Given:
     env: Mapping[str, str] | None = None
 
     def complete(self, facts: TaskFacts) -> TaskFacts:
-        """Put what is given in the place of what was read.
+        """Replace facts that were read by those that are given.
 
         Raises:
             InvalidArgument: a value is invalid.
@@ -72,8 +72,8 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """Wishes of the person who imports."""
+class ImportRequest:
+    """Request of the person who imports."""
 
     out: Path
     """Folder that the task folders are written to."""
@@ -86,7 +86,7 @@ class Wishes:
     given: Given = Given()
 
 
-def import_tasks(source: Path, wishes: Wishes) -> Iterator[Task | Skipped]:
+def import_tasks(source: Path, request: ImportRequest) -> Iterator[Task | Skipped]:
     """Write the tasks in `source`, and yield each: the task, or the reason for which there is none.
 
     Raises:
@@ -95,37 +95,37 @@ def import_tasks(source: Path, wishes: Wishes) -> Iterator[Task | Skipped]:
     """
     if not source.exists():
         raise NotFound(f"No such file or folder: {source}.")
-    wishes.out.mkdir(parents=True, exist_ok=True)
+    request.out.mkdir(parents=True, exist_ok=True)
     # Beside the tasks, so that each appears as a whole, by a rename. Searches for tasks pass over hidden folders.
-    with tempfile.TemporaryDirectory(prefix=".import-", dir=wishes.out) as name:
+    with tempfile.TemporaryDirectory(prefix=".import-", dir=request.out) as name:
         scratch = Path(name)
         source = _unpack(source, scratch / "archive")
-        repositories = _unpack(wishes.source, scratch / "repositories") if wishes.source else None
-        given = wishes.given
+        repositories = _unpack(request.source, scratch / "repositories") if request.source else None
+        given = request.given
         options = Options(
             scratch=scratch,
             source=repositories,
-            apply_test_patch=wishes.apply_test_patch,
+            apply_test_patch=request.apply_test_patch,
             has_entrypoint=bool(given.entrypoint),
             prepares=bool(given.requirements or given.setup or given.env),
         )
-        reader = _reader(source, wishes)
-        yield from _Writer(wishes, scratch).write_all(reader.read(source, options))
+        reader = _reader(source, request)
+        yield from _Writer(request, scratch).write_all(reader.read(source, options))
 
 
 def _unpack(path: Path, to: Path) -> Path:
     return unpack(path, to) if is_archive(path) else path
 
 
-def _reader(source: Path, wishes: Wishes) -> Reader:
-    if wishes.format is not None:
-        reader = READERS[wishes.format]
+def _reader(source: Path, request: ImportRequest) -> Reader:
+    if request.format is not None:
+        reader = READERS[request.format]
         if not reader.recognize(source):
-            raise InvalidArgument(f"{source} holds nothing of the format {wishes.format}.")
+            raise InvalidArgument(f"{source} holds nothing of the format {request.format}.")
         return reader
     for name, reader in READERS.items():
         # Any folder could be meant as a task: only the one for which somebody says how its tests are run.
-        if (name != "folder" or wishes.given.entrypoint) and reader.recognize(source):
+        if (name != "folder" or request.given.entrypoint) and reader.recognize(source):
             return reader
     raise InvalidArgument(
         f"{source} is of no known format ({', '.join(READERS)}).",
@@ -136,8 +136,8 @@ def _reader(source: Path, wishes: Wishes) -> Reader:
 class _Writer:
     """Writes drafts, the selected ones, under names that are safe and differ."""
 
-    def __init__(self, wishes: Wishes, scratch: Path) -> None:
-        self._wishes = wishes
+    def __init__(self, request: ImportRequest, scratch: Path) -> None:
+        self._request = request
         self._scratch = scratch
         self._taken: set[str] = set()
         self._written = 0
@@ -148,30 +148,30 @@ class _Writer:
         Raises:
             InvalidArgument: the source can't be read further.
         """
-        missing = dict.fromkeys(self._wishes.select)
+        missing = dict.fromkeys(self._request.select)
         for one in found:
             names = {one.id, safe_name(one.id)}
-            if self._wishes.select and names.isdisjoint(self._wishes.select):
+            if self._request.select and names.isdisjoint(self._request.select):
                 continue
             for name in names:
                 missing.pop(name, None)
             yield one if isinstance(one, Skipped) else self._write(one)
-            if self._wishes.select and not missing:
+            if self._request.select and not missing:
                 break  # the rest of a large data set needn't be read
         for name in missing:
             yield Skipped(name, "the source has no such task")
 
     def _write(self, draft: Draft) -> Task | Skipped:
-        wanted = self._wishes.given.name or draft.id
+        wanted = self._request.given.name or draft.id
         name = safe_name(wanted)
         if not name:
             return Skipped(draft.id[:200], "its name has no letter or digit")
         if name.lower() in self._taken:
             return Skipped(draft.id[:200], f"another task is called {name}, too")
         self._taken.add(name.lower())
-        if (self._wishes.out / name).exists():
+        if (self._request.out / name).exists():
             return Skipped(
-                draft.id[:200], f"{self._wishes.out / name} exists; remove it to import the task again"
+                draft.id[:200], f"{self._request.out / name} exists; remove it to import the task again"
             )
         try:
             return self._write_folder(draft, name)
@@ -183,35 +183,35 @@ class _Writer:
     def _write_folder(self, draft: Draft, name: str) -> Task:
         self._written += 1
         folder = self._scratch / str(self._written) / name
-        facts = self._wishes.given.complete(draft.facts)
+        facts = self._request.given.complete(draft.facts)
         place = folder / ENVIRONMENT / facts.repo.lstrip("/")
-        if draft.lay is not None:
+        if draft.write_repository is not None:
             place.mkdir(parents=True)
-            draft.lay(place)
+            draft.write_repository(place)
         content = TaskContent(
             name=f"{safe_name(draft.benchmark)}/{name}",
-            instruction=self._wishes.given.instruction or draft.instruction,
+            instruction=self._request.given.instruction or draft.instruction,
             facts=facts,
             gold_patch=self._gold(draft, name, place),
             test_patch=draft.test_patch,
             files=draft.files,
         )
         task = write_task(folder, content)
-        folder.rename(self._wishes.out / name)
-        return replace(task, folder=(self._wishes.out / name).resolve())
+        folder.rename(self._request.out / name)
+        return replace(task, folder=(self._request.out / name).resolve())
 
-    def _gold(self, draft: Draft, name: str, laid: Path) -> bytes | None:
-        given = self._wishes.given.gold
+    def _gold(self, draft: Draft, name: str, repository: Path) -> bytes | None:
+        given = self._request.given.gold
         patches = [f"{one}.patch" for one in (name, draft.id) if "/" not in one]
         if given is None:
-            return draft.gold(laid) if draft.gold is not None else None
+            return draft.gold(repository) if draft.gold is not None else None
         if given.is_file():
             return read_bytes(given, MAX_PATCH)
         if own := next((given / patch for patch in patches if (given / patch).is_file()), None):
             return read_bytes(own, MAX_PATCH)
         if any(given.glob("*.patch")):
             return None
-        return diff_trees(laid, given)
+        return diff_trees(repository, given)
 
 
 def safe_name(text: str) -> str:

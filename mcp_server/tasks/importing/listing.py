@@ -10,7 +10,7 @@ from mcp_server.tasks.folder import Task, TaskContent, write_task
 from mcp_server.tasks.judging import GOOD, Outcomes
 from mcp_server.tasks.model import MAX_TESTS
 from mcp_server.tasks.opening import Sandboxes
-from mcp_server.tasks.scoring import prepare_tests, timeout_of
+from mcp_server.tasks.scoring import prepare_tests, run_tests
 from sandbox.backend import Progress
 from sandbox.errors import InvalidArgument, PdboxError
 
@@ -53,8 +53,7 @@ async def _run(
         prepared = await prepare_tests(session, task, patch, progress)
         if not prepared.applied:
             raise InvalidArgument(f"its gold patch can't be applied: {prepared.complaint}")
-        progress("running the tests")
-        run = await session.evaluate(timeout_s=timeout_of(task))
+        run = await run_tests(session, task, progress)
     if run.timed_out:
         raise InvalidArgument(f"its tests did not end within {run.timeout_s:g} s")
     return Outcomes(run.tests), list(dict.fromkeys(test.id for test in run.tests))

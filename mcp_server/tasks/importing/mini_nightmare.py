@@ -45,7 +45,7 @@ def _draft(folder: Path) -> Draft:
             benchmark="mini_nightmare", instance_id=name, repo="microsoft/debug-gym", licence="MIT"
         ),
     )
-    return Draft(name, "mini_nightmare", INSTRUCTION, facts, lay=partial(copy_tree, folder))
+    return Draft(name, "mini_nightmare", INSTRUCTION, facts, write_repository=partial(copy_tree, folder))
 
 
 def _folders(source: Path) -> list[Path]:

@@ -28,6 +28,7 @@ from mcp_server.tasks.importing.test_commands import (
 )
 from mcp_server.tasks.importing.trees import apply_patch, check_out, copy_tree, is_clone, remove_links_out
 from mcp_server.tasks.model import Name, TaskFacts, TaskSource, TestIds
+from mcp_server.tasks.patched_paths import changed_files, pattern_of
 from sandbox.errors import InvalidArgument
 
 _INSTALL = "python -m pip install -q --disable-pip-version-check --no-input -e ."
@@ -108,7 +109,7 @@ def read(source: Path, options: Options) -> Iterator[Draft | Skipped]:
 
 
 def _draft(record: Record, row: dict[str, Any], options: Options) -> Draft:
-    patched = _patched(record.test_patch)
+    patched = changed_files(record.test_patch)
     files = test_files(patched)
     command = _command(record, files, options)
     facts = TaskFacts(
@@ -128,14 +129,14 @@ def _draft(record: Record, row: dict[str, Any], options: Options) -> Draft:
     else:
         facts = facts.model_copy(update=_in_image(record, command, options))
     if options.apply_test_patch:
-        facts = facts.model_copy(update={"tests": [_pattern(path) for path in patched]})
+        facts = facts.model_copy(update={"tests": [pattern_of(path) for path in patched]})
     return Draft(
         record.instance_id,
         facts.source.benchmark or "",
         record.problem_statement,
         facts,
-        lay=partial(_lay, record, options) if options.source is not None else None,
-        gold=lambda laid: record.patch.encode(),
+        write_repository=partial(_write_repository, record, options) if options.source is not None else None,
+        gold=lambda repository: record.patch.encode(),
         test_patch=record.test_patch.encode() if record.test_patch and not options.apply_test_patch else None,
         files={"tests/config.json": json.dumps(row, indent=2, default=str)},
     )
@@ -192,20 +193,20 @@ def _apply_in_setup(patch: str) -> list[str]:
     return [*write, unpack] if patch.strip() else []
 
 
-def _lay(record: Record, options: Options, to: Path) -> None:
-    """Write the repository at its commit, with the test patch if that is wished.
+def _write_repository(record: Record, options: Options, to: Path) -> None:
+    """Write the repository at its commit, with the test patch if that is asked for.
 
     Raises:
         InvalidArgument: the source does not have it, or other files than the record is about.
     """
-    _lay_source(record, options.source or to, to)
+    _write_source(record, options.source or to, to)
     apply_patch(to, record.patch.encode(), "Its gold patch", check=True)
     if record.test_patch:
         apply_patch(to, record.test_patch.encode(), "Its test patch", check=not options.apply_test_patch)
         remove_links_out(to)
 
 
-def _lay_source(record: Record, source: Path, to: Path) -> None:
+def _write_source(record: Record, source: Path, to: Path) -> None:
     short = record.repo.rpartition("/")[2]
     names = (record.instance_id, record.repo.replace("/", "__"), short)
     folders = [source / name for name in names if _PLAIN.fullmatch(name) and (source / name).is_dir()]
@@ -225,13 +226,3 @@ def _qualify(names: Sequence[str], files: Sequence[str]) -> list[str]:
     if len(files) != 1:
         return list(names)
     return [f"{files[0]}::{name}" if _IDENTIFIER.fullmatch(name) else name for name in names]
-
-
-def _patched(patch: str) -> list[str]:
-    """Paths of the files of a patch by git."""
-    heads = (line for line in patch.split("\n") if line.startswith("diff --git a/"))
-    return list(dict.fromkeys(head.rpartition(" b/")[2].strip() for head in heads))
-
-
-def _pattern(path: str) -> str:
-    return "/" + re.sub(r"([\\*?\[\]!# ])", r"\\\1", path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import os
 import sys
 import threading
 
@@ -12,6 +11,7 @@ from .control import child_processes
 from .control.channel import Channel, Closed
 from .control.interrupt import Gate, Interrupts
 from .isolation import descriptors, signals, stdin, subinterpreters
+from .isolation.shadowed_modules import unload
 from .pdb import breakpoint_hooks, run_target
 from .pdb.session import Session
 from .runners import unittest_hooks
@@ -110,36 +110,3 @@ def _line_buffer_stdout():
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(line_buffering=True)
-
-
-def unload(loaded):
-    """Drop the modules imported by us that would hide modules of the program with the same names."""
-    library = os.path.dirname(os.path.realpath(os.__file__))
-    before = []
-    for entry in sys.path:
-        if os.path.realpath(entry or os.getcwd()) == library:
-            break
-        before.append(entry or os.getcwd())
-    theirs = set()
-    for folder in before:
-        theirs |= _modules_in(folder)
-    for name in list(sys.modules):
-        if name not in loaded and name.partition(".")[0] in theirs and not name.startswith("_pdbox"):
-            del sys.modules[name]
-
-
-def _modules_in(folder):
-    found = set()
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return found  # not there, or a zip file
-    for name in names:
-        stem, dot, extension = name.partition(".")
-        if (
-            extension == "py"
-            or extension.endswith("so")
-            or os.path.isfile(os.path.join(folder, name, "__init__.py"))
-        ):
-            found.add(stem)
-    return found

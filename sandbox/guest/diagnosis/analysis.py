@@ -1,4 +1,4 @@
-"""Everything that the recording of a failing test tells."""
+"""Findings from the recording of a failing test."""
 
 from __future__ import annotations
 

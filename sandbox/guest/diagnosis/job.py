@@ -9,7 +9,7 @@ from ..hooks._pdbox_diagnose import VARIABLE
 
 _MAX_PROBLEMS = 5
 problems: list = []
-"""Errors of our own, which the program must not notice: the result tells them."""
+"""Errors of our own, which the program must not notice: the result names them."""
 
 
 class Job:

@@ -1,4 +1,4 @@
-"""Tells an observer of the tests of pytest and unittest, and of a program's uncaught exception."""
+"""Reports to an observer: tests of pytest and unittest, and a program's uncaught exception."""
 
 from __future__ import annotations
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import os
 
+from ..debugger.isolation.shadowed_modules import unload
 from ..debugger.isolation.user_code import Project
 from . import recording, runners, spectrum
 from .job import Job
 from .tracing import observer as tracing
 
 
-def begin(folder):
-    """Install the observer of the job in `folder`."""
+def begin(folder, loaded):
+    """Install the observer of the job in `folder`. `loaded` names the modules that were there before us."""
     with open(os.path.join(folder, "job.json"), encoding="utf-8") as file:
         settings = json.load(file)
     job = Job(folder, settings, Project(os.path.realpath(settings["root"])))
     observer = _OBSERVERS[settings["mode"]](job)
     runners.install(observer)
+    # The folder of the program is not on `sys.path` yet.
+    unload(loaded, [os.getcwd()])
 
 
 _OBSERVERS = {

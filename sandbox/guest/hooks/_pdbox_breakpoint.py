@@ -126,47 +126,9 @@ def _join_supervisor():
         attach.send_question(channel, _address, JOIN, attach.command_line())
         channel.settimeout(None)
         loaded = set(sys.modules)
-        return _load_debugger().join(channel.detach(), loaded, _spawn_watch)
+        return (
+            _load("_pdbox_package").load_package("debugger.main").join(channel.detach(), loaded, _spawn_watch)
+        )
     except Exception:  # without us the program stops as it would have
         channel.close()
         return None
-
-
-def _load_debugger():
-    """Import the debugger's package.
-
-    Modules of the program with names of the library are set aside meanwhile.
-    """
-    guest = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    library = os.path.dirname(os.path.realpath(os.__file__))
-    path, aside = sys.path[:], {}
-    for name, module in list(sys.modules.items()):
-        if _hides(name, module, library):
-            aside[name] = sys.modules.pop(name)
-    sys.path[:] = [entry for entry in path if entry and _within(os.path.realpath(entry), library)] or path
-    try:
-        package = type(sys)("_pdbox")
-        package.__path__ = [guest]
-        sys.modules["_pdbox"] = package
-        from _pdbox.debugger import main  # pyright: ignore[reportMissingImports] # just made
-    finally:
-        sys.path[:] = path
-        sys.modules.update(aside)
-    return main
-
-
-def _hides(name, module, library):
-    """True for a module of the program with the name of one of the library."""
-    top = os.path.join(library, name.partition(".")[0])
-    path = getattr(module, "__file__", None)
-    if (
-        not isinstance(path, str)
-        or name == "__main__"
-        or not (os.path.isdir(top) or os.path.isfile(top + ".py"))
-    ):
-        return False
-    return not _within(os.path.realpath(path), library)
-
-
-def _within(path, library):
-    return path.startswith(library) and "-packages" not in path[len(library) :]

@@ -18,7 +18,7 @@ def _hook():
     if os.environ.get("PDBOX_REPORT"):
         _load("_pdbox_report").install(_load)
     if os.environ.get("PDBOX_DIAGNOSE"):
-        _load("_pdbox_diagnose").install()
+        _load("_pdbox_diagnose").install(_load)
 
 
 def _load(name):

@@ -34,7 +34,7 @@ _OP_MODULES = (
     "processes.diagnosis",
     "processes.trace",
     "files.certificates",
-    "files.edit",
+    "files.nearest_line",
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox.session.trace import Trace
-from tests.guest.diagnosis.conftest import PYTHON, Traced
+from tests.guest.diagnosis.conftest import ODD, PYTHON, Traced
 
 APP = """\
 from dataclasses import dataclass, field
@@ -216,20 +216,9 @@ def test_a_name_that_is_never_set_has_no_change(traced: Traced) -> None:
 
 
 def test_objects_that_raise_whatever_is_done_with_them(traced: Traced) -> None:
-    app = """\
-class Meta(type):
-    def __eq__(cls, other): raise RuntimeError("eq of the class")
-    def __hash__(cls): raise RuntimeError("hash of the class")
-    def __getattribute__(cls, name): raise RuntimeError("attribute of the class")
-
-class Odd(metaclass=Meta):
-    def __getattribute__(self, name): raise RuntimeError("attribute")
-    def __eq__(self, other): raise RuntimeError("eq")
-    __hash__ = None
-    def __repr__(self): raise RuntimeError("repr")
-    def __len__(self): raise RuntimeError("len")
-    def __bool__(self): raise RuntimeError("bool")
-
+    app = (
+        ODD
+        + """\
 class Box:
     def __init__(self, held):
         self.held = held
@@ -242,6 +231,7 @@ def make(odd, more):
 
 make(type.__call__(Odd), {"odd": type.__call__(Odd)})
 """
+    )
     found = traced({"app.py": app}, "Box.held", "app.py", command=COMMAND)
     assert (found.notes, found.differs, found.outcome.exit_code) == ([], None, 0)
     assert [(line, how) for line, _, how, _, _ in history(found)] == [

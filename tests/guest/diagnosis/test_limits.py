@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox.guest.supervisor.processes import diagnosis
-from tests.guest.diagnosis.conftest import Diagnose
+from tests.guest.diagnosis.conftest import ODD, Diagnose
 
 HEAD = "import unittest\nfrom shop import *\n\nclass Case(unittest.TestCase):\n"
 CASE = "test_shop.Case.test_bad"
@@ -47,26 +47,16 @@ def test_a_run_without_an_end_is_ended(diagnose: Diagnose) -> None:
 
 
 def test_objects_that_raise_whatever_is_done_with_them(diagnose: Diagnose) -> None:
-    shop = """\
-class Meta(type):
-    def __eq__(cls, other): raise RuntimeError("eq of the class")
-    def __hash__(cls): raise RuntimeError("hash of the class")
-    def __getattribute__(cls, name): raise RuntimeError("attribute of the class")
-
-class Odd(metaclass=Meta):
-    def __getattribute__(self, name): raise RuntimeError("attribute")
-    def __eq__(self, other): raise RuntimeError("eq")
-    __hash__ = None
-    def __repr__(self): raise RuntimeError("repr")
-    def __len__(self): raise RuntimeError("len")
-    def __bool__(self): raise RuntimeError("bool")
-
+    shop = (
+        ODD
+        + """\
 def make():
     held = [Odd()]
     kept = {"odd": held}
     held.append(Odd())
     return kept["odd"][0]
 """
+    )
     tests = HEAD + (
         "    def test_bad(self):\n        odd = type.__call__(object) and make()\n        raise KeyError(odd)\n"
     )

@@ -252,3 +252,9 @@ for thread in threads:
     for event in inner:
         outer = events[event.parent]
         assert (outer.thread, outer.arguments[0][1]) == (event.thread, event.arguments[0][1])
+
+
+def test_a_module_of_the_program_with_a_name_of_the_library_stays_its_own(traced: Traced) -> None:
+    app = "import json\n\ndef net(n):\n    return json.RATE + n\n\nnet(1)\n"
+    found = traced({"json.py": "RATE = 41\n", "app.py": app}, "net", command=f"{PYTHON} app.py")
+    assert calls(found) == [("net", ["n=1"], "42")], found.notes

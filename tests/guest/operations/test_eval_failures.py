@@ -53,8 +53,10 @@ class Case(unittest.TestCase):
 TOTAL = ["shop.py:5 in total: return sum(prices, start=[],)"]
 
 
-def has_pytest() -> bool:
-    return sys.executable == PYTHON
+def skip_without_pytest(command: str) -> None:
+    """Skip the test if its command needs pytest, and the Python under test has none."""
+    if "pytest" in command and sys.executable != PYTHON:
+        pytest.skip("no pytest for this Python")
 
 
 def failing(answer: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -67,8 +69,7 @@ def failing(answer: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_a_failing_test_has_lines_from_the_test_to_the_failure_and_its_output(
     guest: Guest, command: str
 ) -> None:
-    if "pytest" in command and not has_pytest():
-        pytest.skip("no pytest for this Python")
+    skip_without_pytest(command)
     guest.write({"shop.py": SHOP, "test_shop.py": CASES})
     answer = evaluate(guest, f"{PYTHON} {command}")
     tests = failing(answer)
@@ -115,8 +116,7 @@ class Case(unittest.TestCase):
 def test_the_exceptions_that_the_last_one_was_raised_from_are_named_with_their_places(
     guest: Guest, command: str
 ) -> None:
-    if "pytest" in command and not has_pytest():
-        pytest.skip("no pytest for this Python")
+    skip_without_pytest(command)
     guest.write({"test_a.py": RAISED_FROM})
     tests = failing(evaluate(guest, f"{PYTHON} {command}"))
     assert tests["test_load"]["frames"] == [
@@ -183,8 +183,7 @@ def test_odd(monkeypatch):
 def test_at_the_deadline_it_is_known_where_the_test_was_and_what_did_not_run(
     guest: Guest, runner: str
 ) -> None:
-    if runner == "pytest" and not has_pytest():
-        pytest.skip("no pytest for this Python")
+    skip_without_pytest(runner)
     text = """
 import threading, unittest
 def wait_for(lock):

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from mcp_server.tasks.folder import Task, TaskContent, load_task, write_task
-from mcp_server.tasks.judging import Outcomes, canonical, patched_files
+from mcp_server.tasks.judging import Outcomes, canonical
 from mcp_server.tasks.model import TaskFacts, TaskLimits
 from mcp_server.tasks.opening import Sandboxes
+from mcp_server.tasks.patched_paths import named_files
 from mcp_server.tasks.scoring import Verdict, parse_rewards, score
 from sandbox.errors import BackendUnavailable, InvalidArgument
 from sandbox.session.session import TestResult
@@ -171,7 +172,7 @@ def test_skipped_tests_did_not_pass() -> None:
 
 def test_files_of_a_patch() -> None:
     patch = b"--- a/x y.py\t2020\n+++ b/x y.py\n--- /dev/null\r\n+++ b/new\n--- old\n"
-    assert patched_files(patch) == ["x y.py", "new", "old"]
+    assert named_files(patch) == ["x y.py", "new", "old"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from mcp_server.trajectories.recorder import QUEUE, Environment, Recorder
 from sandbox.errors import InvalidArgument
 from tests.e2e.client import pdbox
 from tests.e2e.served import UNSAFE, Way, serving
-from tests.mcp_server.conftest import Connect
+from tests.mcp_server.conftest import Connect, cancel_once_begun
 
 pytestmark = pytest.mark.anyio
 KEY = "ghp_" + "a1B2c3D4e5F6" * 3
@@ -119,13 +119,7 @@ async def test_secrets_are_masked_in_arguments_answers_and_patch(connect: Connec
 
 async def test_a_cancelled_call_is_recorded_as_one(connect: Connect, repo: Path, tmp_path: Path) -> None:
     async with connect(record=tmp_path / "records") as client:
-        async with anyio.create_task_group() as tasks:
-            command = {"command": f"touch {repo}/begun; sleep 600", "timeout_s": 600}
-            tasks.start_soon(client.call_tool, "bash", command)
-            with anyio.fail_after(60):
-                while not (repo / "begun").exists():
-                    await anyio.lowlevel.checkpoint()
-            tasks.cancel_scope.cancel()
+        await cancel_once_begun(client, repo)
         await client.call_tool("bash", {"command": "true"})
     cancelled = [call.cancelled for call in only(tmp_path / "records").calls]
     assert sorted(cancelled) == [False, True]

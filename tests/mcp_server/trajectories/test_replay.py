@@ -19,7 +19,7 @@ from mcp_server.commands.replay import (
 from mcp_server.settings import Settings
 from mcp_server.trajectories.comparison import Comparison
 from mcp_server.trajectories.record import Call, Header, Record, read
-from tests.mcp_server.conftest import Connect
+from tests.mcp_server.conftest import Connect, cancel_once_begun
 
 pytestmark = pytest.mark.anyio
 SETTINGS = Settings(backend="process", unsafe_no_isolation=True)
@@ -152,13 +152,7 @@ async def test_a_call_that_was_answered_early_is_not_compared(connect: Connect, 
 
 async def test_a_cancelled_call_is_left_out(connect: Connect, tmp_path: Path, repo: Path) -> None:
     async with connect(record=tmp_path / "records") as client:
-        async with anyio.create_task_group() as tasks:
-            command = {"command": f"touch {repo}/begun; sleep 600", "timeout_s": 600}
-            tasks.start_soon(client.call_tool, "bash", command)
-            with anyio.fail_after(60):
-                while not (repo / "begun").exists():
-                    await anyio.lowlevel.checkpoint()
-            tasks.cancel_scope.cancel()
+        await cancel_once_begun(client, repo)
         await client.call_tool("bash", {"command": "echo here"})
     (repo / "begun").unlink()
     (file,) = (tmp_path / "records").glob("*.jsonl")

@@ -1,4 +1,4 @@
-"""The commands `watch` and `unwatch`, which pdb has not."""
+"""The commands `watch` and `unwatch`, which pdb lacks."""
 
 # pdb's own members are not part of its declared interface.
 # pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false

@@ -120,7 +120,7 @@ class Watches:
 
     def resume(self):
         """Take the values as they are at the end of a stop: commands may have changed them."""
-        self._pay()
+        self._settle()
         for watch in list(self._all.values()):
             try:
                 watch.watched.rebase()
@@ -131,8 +131,8 @@ class Watches:
         if self._all:
             self._watching.differs = self._comparison()
 
-    def _pay(self):
-        """Note that this thread stops for what it has found."""
+    def _settle(self):
+        """Note that this thread reports the change that it has found."""
         if threading.get_ident() in self._watching.owed:
             self._watching.owed.remove(threading.get_ident())
 
@@ -146,7 +146,7 @@ class Watches:
         self.clear()
 
     def clear(self):
-        """Remove all watches without a word."""
+        """Remove all watches without a notice."""
         self._all.clear()
         self._watching.owed.clear()
         self.evaluating = None
@@ -198,7 +198,7 @@ class Watches:
             self._collect(debugger, frame)
         except RecursionError:  # the program is at its limit
             return
-        self._pay()
+        self._settle()
         if not debugger.watch_texts:
             return
         # Where a step is traced, the trace function gets this event next.

@@ -1,1 +1,1 @@
-"""Tells the calls, lines and changes of a run for `trace`, without rewriting the program."""
+"""Records the calls, lines and changes of a run for `trace`, without rewriting the program."""

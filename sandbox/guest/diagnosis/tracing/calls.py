@@ -7,7 +7,7 @@ import re
 from ...debugger.inspection.safe_repr import attributes, is_code
 from .identities import Identities
 from .listener import Listener
-from .shown import Expressions, Places, exception_text, text_of
+from .value_text import Expressions, Places, exception_text, text_of
 
 _MAX_ARGUMENTS = 8
 _MAX_YIELDS = 3

@@ -21,7 +21,7 @@ _YIELD_FROM = dis.opmap.get("YIELD_FROM", -1)
 
 
 def choose_engine(choose, handler):
-    """Return the engine of this Python. `choose(code)` tells the wanted events of a code object, 0 for none.
+    """Return the engine of this Python. `choose(code)` returns the wanted events of a code object, 0 for none.
 
     `handler` gets `call(frame)`, `resume(frame)`, `leave(frame, value)`, `suspend(frame, value)`,
     `fail(frame, exception)` and `line(frame)`. None of these may raise.

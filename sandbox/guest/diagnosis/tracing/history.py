@@ -15,7 +15,7 @@ from ...debugger.inspection.safe_repr import attributes, difference, fingerprint
 from ..events import is_atom, is_container
 from .engines import CALLS, LINES
 from .listener import Listener
-from .shown import Places, text_of
+from .value_text import Places, text_of
 
 _MAX_PLACES = 200
 _MAX_ITEMS = 200
@@ -39,7 +39,7 @@ _NAME = type.__dict__["__name__"].__get__
 
 
 class _Nothing:
-    """The value of what is not set."""
+    """Value of an attribute, item or variable that is not set."""
 
 
 NOTHING = _Nothing()

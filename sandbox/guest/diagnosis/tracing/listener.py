@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from ...debugger.isolation.pristine import threading, time
 from ..job import guarded
 
@@ -23,7 +25,7 @@ class Process:
     """The traced process: its threads, and the time that was spent."""
 
     def __init__(self, job, claim, flush):
-        """`claim()` tells at the first event if this process is the traced one; `flush()` is called at each event."""
+        """`claim()`, called at the first event, returns True if this process is the traced one; `flush()` is called at each event."""
         self._claim, self._flush, self._is_traced = claim, flush, None
         self._threads = {}
         self._allowed_s, self._spent_s = float(job.settings.get("formatting_s") or 10.0), 0.0
@@ -75,8 +77,8 @@ class Process:
             )
 
 
-class Listener:
-    """Gets the events of an engine; each has a handler of its own."""
+class Listener(ABC):
+    """Gets the events of an engine; each has a handler of its own: `handler(thread, frame, value)`."""
 
     def __init__(self, process):
         self._hear = process.hear
@@ -99,10 +101,23 @@ class Listener:
     def line(self, frame, line):
         self._hear(self._line, frame, line)
 
-    def _begin(self, thread, frame, _):
-        raise NotImplementedError
+    @abstractmethod
+    def _begin(self, thread, frame, _): ...
 
-    _go_on = _pause = _return = _raise = _line = _begin
+    @abstractmethod
+    def _go_on(self, thread, frame, _): ...
+
+    @abstractmethod
+    def _pause(self, thread, frame, value): ...
+
+    @abstractmethod
+    def _return(self, thread, frame, value): ...
+
+    @abstractmethod
+    def _raise(self, thread, frame, exc): ...
+
+    @abstractmethod
+    def _line(self, thread, frame, line): ...
 
 
 class Both:

@@ -13,15 +13,15 @@ from .engines import choose_engine
 from .event_files import EventFiles
 from .history import History
 from .listener import Both, Process
-from .shown import exception_text
 from .targets import Targets
+from .value_text import exception_text
 
 _MAX_FAILURES = 5
 _WRITTEN_S = 0.5
 
 
 class TraceObserver:
-    """Traces from the start of the process to its end. Without targets it tells the outcome only."""
+    """Traces from the start of the process to its end. Without targets it reports the outcome only."""
 
     records_values = False
     hooks: dict = {}

@@ -6,6 +6,11 @@ or module, and console scripts.
 
 Anything else that can be run (`make test`, `uv run pytest`, `./run.sh`, `python app.py | tee log`) is run as
 it is written, and followed to the Python program in it (`discovery.py`).
+
+A program that could be parsed is started directly. Following it would take 35 ms longer (median of 43 pairs),
+could not debug one with -I, -E or -S, which loads no hook, and could not refuse an interpreter by its version.
+Most of the rest serves following as well (`of_command_line`), the selection of tests, or refusals that say what
+is wrong: a bare file or node id is nothing that a shell could run.
 """
 
 from __future__ import annotations

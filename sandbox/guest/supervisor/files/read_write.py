@@ -228,7 +228,7 @@ def _write_all(changes: list) -> None:
 def _difference(path: str, old: bytes, new: bytes, form) -> tuple[bytes, int]:
     if not form:
         return b"", 0
-    from .edit import unified
+    from .edit_diff import unified
 
     return unified(path, old, new, form["encoding"], form["newline"])
 

@@ -13,8 +13,7 @@ from .ignore_rules import RuleSet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .changes import Snapshot
-    from .extract import Extraction
+    from typing import Any
 
 MAX_DEPTH = 100
 _MAKING = threading.Lock()
@@ -44,9 +43,11 @@ class Workspace:
         self.root = os.path.realpath(root)
         self.home = home
         self.lock = threading.Lock()
-        self.extraction: Extraction | None = None
-        self.baseline: Snapshot | None = None
-        self.protected: Snapshot | None = None
+        self.extraction: Any = None
+        """The archive that is being extracted (`extract.py`)."""
+        self.baseline: Any = None
+        self.protected: Any = None
+        """Snapshots (`changes.py`): of all files, for `diff`; of the protected ones, to put them back."""
         self.rules = RuleSet(None)
         """Files that tools may not see or change, once the rules are known: a link must not lead there."""
 

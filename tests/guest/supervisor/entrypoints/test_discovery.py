@@ -251,3 +251,10 @@ stop.append(1)
     assert guest.client.pdb("p n")["reply"] == "19\n"
     stop = guest.client.pdb("c")
     assert (stop["state"], stop["exit_code"], stop["output"]) == ("exited", 0, "")
+
+
+@pytest.mark.parametrize("option", ["-I", "-E", "-S"])
+def test_a_python_that_loads_no_hook_is_debugged_as_the_entry_point_itself(guest: Guest, option: str) -> None:
+    guest.write("app.py", "x = 1\ny = 2\n")
+    stop = guest.client.pdb("n", "p x", entrypoint=f"python {option} app.py")
+    assert (stop["state"], stop["reply"].splitlines()[-1]) == ("stopped", "1")

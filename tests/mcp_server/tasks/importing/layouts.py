@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcp_server.tasks.folder import Task
 from mcp_server.tasks.importing.draft import Skipped
-from mcp_server.tasks.importing.importer import Wishes, import_tasks
+from mcp_server.tasks.importing.importer import ImportRequest, import_tasks
 
 SHOP = "def total(prices):\n    return sum(prices) + 1\n"
 FIXED = "def total(prices):\n    return sum(prices)\n"
@@ -76,9 +76,9 @@ def record(**fields: object) -> dict[str, object]:
     }
 
 
-def import_all(source: Path, wishes: Wishes) -> tuple[dict[str, Task], dict[str, str]]:
+def import_all(source: Path, request: ImportRequest) -> tuple[dict[str, Task], dict[str, str]]:
     """Import a source: tasks by name, and reasons by the id of what was skipped."""
-    found = list(import_tasks(source, wishes))
+    found = list(import_tasks(source, request))
     tasks = {one.name: one for one in found if isinstance(one, Task)}
     return tasks, {one.id: one.reason for one in found if isinstance(one, Skipped)}
 

@@ -13,7 +13,7 @@ import pytest
 
 from mcp_server.cli import main
 from mcp_server.tasks.folder import load_task
-from mcp_server.tasks.importing.importer import Given, Wishes
+from mcp_server.tasks.importing.importer import Given, ImportRequest
 from mcp_server.tasks.importing.patches import diff_file
 from sandbox.errors import InvalidArgument
 from tests.mcp_server.tasks.importing.layouts import (
@@ -60,7 +60,7 @@ def test_each_folder_of_mini_nightmare_is_a_task(tmp_path: Path) -> None:
             "data/mini_nightmare/mini_nightmare.md": "The fix is …",
         },
     )
-    tasks, skipped = import_all(clone, Wishes(tmp_path / "out"))
+    tasks, skipped = import_all(clone, ImportRequest(tmp_path / "out"))
     assert (sorted(tasks), skipped) == (["shop", "table"], {})
     shop, table = tasks["shop"], tasks["table"]
     assert shop.facts.entrypoint == "python -m pytest --tb=no -s test.py"
@@ -73,7 +73,7 @@ def test_each_folder_of_mini_nightmare_is_a_task(tmp_path: Path) -> None:
 def test_a_single_folder_is_called_after_its_program_and_takes_a_patch(tmp_path: Path) -> None:
     folder = write(tmp_path / "repo", {"shop_code.py": SHOP, "test.py": TEST})
     gold = write(tmp_path / "golds", {"shop.patch": GOLD, "other.patch": "?"})
-    tasks, _ = import_all(folder, Wishes(tmp_path / "out", given=Given(gold=gold)))
+    tasks, _ = import_all(folder, ImportRequest(tmp_path / "out", given=Given(gold=gold)))
     assert tasks["shop"].gold_patch() == GOLD.encode()
 
 
@@ -82,7 +82,7 @@ def test_an_exercise_comes_without_its_solution_which_is_the_gold_patch(tmp_path
     write(
         track, {"t/exercises/practice/broken/.meta/config.json": "{", "t/exercises/practice/broken/a.py": ""}
     )
-    tasks, skipped = import_all(tmp_path / "t", Wishes(tmp_path / "out"))
+    tasks, skipped = import_all(tmp_path / "t", ImportRequest(tmp_path / "out"))
     assert list(skipped) == ["broken"]
     task = tasks["two_fer"]
     assert files_in(task) == {
@@ -138,7 +138,7 @@ def test_a_configuration_of_debug_gym_names_repository_and_commands(tmp_path: Pa
     clone = write(
         tmp_path / "gym", {"configs/local.yaml": config, "data/sums/sums.py": SHOP, "data/sums/test.py": TEST}
     )
-    tasks, _ = import_all(clone / "configs" / "local.yaml", Wishes(tmp_path / "out"))
+    tasks, _ = import_all(clone / "configs" / "local.yaml", ImportRequest(tmp_path / "out"))
     facts = tasks["sums"].facts
     assert facts.entrypoint == "python test.py"
     assert facts.debug_entrypoint == "python -m pdb test.py"
@@ -168,7 +168,7 @@ def test_a_configuration_of_debug_gym_names_repository_and_commands(tmp_path: Pa
 def test_other_configurations_are_refused_with_the_reason(tmp_path: Path, config: str, said: str) -> None:
     write(tmp_path, {"secret/x.py": "", "gym/configs/a.yaml": config})
     with pytest.raises(InvalidArgument) as raised:
-        import_all(tmp_path / "gym" / "configs" / "a.yaml", Wishes(tmp_path / "out"))
+        import_all(tmp_path / "gym" / "configs" / "a.yaml", ImportRequest(tmp_path / "out"))
     assert said in str(raised.value)
 
 
@@ -248,7 +248,7 @@ def test_archives_are_unpacked_and_nothing_of_them_lands_elsewhere(tmp_path: Pat
     with zipfile.ZipFile(tmp_path / "good.zip", "w") as archive:
         archive.writestr("mini/shop/shop_code.py", SHOP)
         archive.writestr("mini/shop/test.py", TEST)
-    tasks, _ = import_all(tmp_path / "good.zip", Wishes(tmp_path / "out"))
+    tasks, _ = import_all(tmp_path / "good.zip", ImportRequest(tmp_path / "out"))
     assert list(tasks) == ["shop"]
     with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
         archive.writestr("../../evil.py", "")
@@ -261,7 +261,7 @@ def test_archives_are_unpacked_and_nothing_of_them_lands_elsewhere(tmp_path: Pat
     (tmp_path / "cut.tar.gz").write_bytes(b"\x1f\x8b\x08")
     for name in ("bad.zip", "bad.tar", "cut.tar.gz"):
         with pytest.raises(InvalidArgument):
-            import_all(tmp_path / name, Wishes(tmp_path / "out"))
+            import_all(tmp_path / name, ImportRequest(tmp_path / "out"))
     assert not list(tmp_path.rglob("evil.py"))
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["shop"]
 
@@ -275,7 +275,7 @@ def test_links_out_of_a_repository_do_not_bring_files_of_this_machine(tmp_path: 
     (repo / "a" / "b" / "up").symlink_to("../../inside")
     (repo / "a" / "b" / "out").symlink_to("up/../../../secret")  # inside by its text alone
     (repo / "loop").symlink_to("loop")
-    tasks, _ = import_all(repo, Wishes(tmp_path / "out"))
+    tasks, _ = import_all(repo, ImportRequest(tmp_path / "out"))
     assert files_in(tasks["shop"]) == {"shop_code.py", "test.py", "a/b/c.txt", "a/b/up", "inside"}
 
 
@@ -286,24 +286,26 @@ def test_an_exercise_whose_solution_is_a_file_of_this_machine_is_skipped(tmp_pat
     config = json.loads(EXERCISE[".meta/config.json"])
     config["files"]["example"] = [".meta/link/key.py"]
     (folder / ".meta" / "config.json").write_text(json.dumps(config), "utf-8")
-    tasks, skipped = import_all(folder, Wishes(tmp_path / "out"))
+    tasks, skipped = import_all(folder, ImportRequest(tmp_path / "out"))
     assert (tasks, skipped) == ({}, {"two_fer": ".meta/link/key.py leads out of two-fer."})
     config["files"]["solution"] = ["../../evil.py"]
     (folder / ".meta" / "config.json").write_text(json.dumps(config), "utf-8")
-    _, skipped = import_all(folder, Wishes(tmp_path / "out"))
+    _, skipped = import_all(folder, ImportRequest(tmp_path / "out"))
     assert skipped["two_fer"].endswith("must stay below its folder")
 
 
 def test_a_repository_is_copied_without_the_folder_that_tasks_are_written_to(tmp_path: Path) -> None:
     repo = write(tmp_path / "shop", {"shop.py": SHOP, "tests/test_shop.py": TEST, "a/b.py": ""})
     given = Given(entrypoint="pytest")
-    tasks, skipped = import_all(repo, Wishes(repo / "a" / "out", given=given))
+    tasks, skipped = import_all(repo, ImportRequest(repo / "a" / "out", given=given))
     assert (files_in(tasks["shop"]), skipped) == ({"shop.py", "tests/test_shop.py"}, {})
 
 
 def test_a_tree_that_is_too_deep_is_skipped(tmp_path: Path) -> None:
     write(tmp_path / "deep", {"/".join("a" * 150) + "/b.py": ""})
-    _, skipped = import_all(tmp_path / "deep", Wishes(tmp_path / "out", given=Given(entrypoint="pytest")))
+    _, skipped = import_all(
+        tmp_path / "deep", ImportRequest(tmp_path / "out", given=Given(entrypoint="pytest"))
+    )
     assert skipped == {"deep": "It has folders that are more than 100 deep."}
 
 

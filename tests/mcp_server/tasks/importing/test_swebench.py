@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_server.tasks.importing.importer import Given, Wishes
+from mcp_server.tasks.importing.importer import Given, ImportRequest
 from mcp_server.tasks.importing.test_commands import CONDA_PATH, from_table
 from sandbox.errors import InvalidArgument
 from tests.mcp_server.tasks.importing.layouts import (
@@ -51,7 +51,7 @@ def rows(path: Path, *records: object) -> Path:
 
 def test_a_record_of_the_first_generation_takes_image_and_command_by_the_conventions(tmp_path: Path) -> None:
     row = record(instance_id="pallets__flask-1", repo="pallets/flask", version="2.3")
-    tasks, skipped = import_all(rows(tmp_path / "lite.jsonl", row), Wishes(tmp_path / "out"))
+    tasks, skipped = import_all(rows(tmp_path / "lite.jsonl", row), ImportRequest(tmp_path / "out"))
     assert skipped == {}
     task = tasks["pallets__flask-1"]
     facts = task.facts
@@ -75,7 +75,7 @@ def test_a_record_of_the_second_generation_brings_its_own(tmp_path: Path) -> Non
         FAIL_TO_PASS=["tests/test_shop.py::test_total"],
         PASS_TO_PASS=["tests/test_shop.py::test_none"],
     )
-    tasks, _ = import_all(rows(tmp_path / "verified.jsonl", row), Wishes(tmp_path / "out"))
+    tasks, _ = import_all(rows(tmp_path / "verified.jsonl", row), ImportRequest(tmp_path / "out"))
     facts = tasks["acme__shop-1"].facts
     assert facts.image == "registry.example/shop:7"
     assert facts.entrypoint == "python -m pytest -rA --tb=short tests/test_shop.py"
@@ -88,7 +88,7 @@ def test_a_record_of_live_has_commands_and_an_image_without_conda(tmp_path: Path
         test_cmds=["pip list", "pytest -rA"], FAIL_TO_PASS=["tests/test_shop.py::test_total"], PASS_TO_PASS=[]
     )
     other = record(instance_id="b__b-2", test_cmds=["npm test"], FAIL_TO_PASS=["adds"], docker_image="x/y")
-    tasks, skipped = import_all(rows(tmp_path / "live.jsonl", row, other), Wishes(tmp_path / "out"))
+    tasks, skipped = import_all(rows(tmp_path / "live.jsonl", row, other), ImportRequest(tmp_path / "out"))
     facts = tasks["acme__shop-1"].facts
     assert facts.image == "starryzhang/sweb.eval.x86_64.acme_1776_shop-1"
     assert (facts.entrypoint, facts.env) == ("python -m pytest -rA", {})
@@ -120,7 +120,7 @@ def test_repositories_have_their_own_commands(repo: str, version: str, python: s
 
 def test_names_of_functions_alone_get_the_file_of_the_test_patch(tmp_path: Path) -> None:
     row = record(repo="sympy/sympy", FAIL_TO_PASS=["test_total"], PASS_TO_PASS=["test_x (a.B)", "a::b"])
-    tasks, _ = import_all(rows(tmp_path / "a.jsonl", row), Wishes(tmp_path / "out"))
+    tasks, _ = import_all(rows(tmp_path / "a.jsonl", row), ImportRequest(tmp_path / "out"))
     facts = tasks["acme__shop-1"].facts
     assert facts.fail_to_pass == ["tests/test_shop.py::test_total"]
     assert facts.pass_to_pass == ["test_x (a.B)", "a::b"]
@@ -149,7 +149,7 @@ def test_every_kind_of_file_holds_the_same_records(tmp_path: Path) -> None:
     with arrow.ipc.new_file(str(tmp_path / "indexed.arrow"), table.schema) as file:
         file.write_table(table)
     for name in ("list.json", "by_id.json", "lines.jsonl", "hub", "disk", "indexed.arrow"):
-        tasks, skipped = import_all(tmp_path / name, Wishes(tmp_path / "out" / name))
+        tasks, skipped = import_all(tmp_path / name, ImportRequest(tmp_path / "out" / name))
         assert (sorted(tasks), skipped) == (["acme__shop-1", "acme__shop-2"], {}), name
         assert tasks["acme__shop-2"].facts.fail_to_pass == ["a::b"], name
 
@@ -166,7 +166,7 @@ def test_a_clone_gives_each_record_the_tree_of_its_commit(tmp_path: Path) -> Non
     (clone / "shop.py").write_text("later\n", "utf-8")
     git(clone, "commit", "-qam", "later")
     source = rows(tmp_path / "a.jsonl", record(base_commit=commit), record(instance_id="acme__shop-2"))
-    tasks, skipped = import_all(source, Wishes(tmp_path / "out", source=tmp_path / "clones"))
+    tasks, skipped = import_all(source, ImportRequest(tmp_path / "out", source=tmp_path / "clones"))
     assert skipped == {"acme__shop-2": f"shop has no commit {'0' * 40} Fetch it into the clone."}
     task = tasks["acme__shop-1"]
     assert files_in(task) == {"shop.py", ".gitattributes", "kept.py"}
@@ -190,7 +190,7 @@ def test_no_command_that_a_clone_names_is_run(tmp_path: Path) -> None:
     git(clone, "config", "filter.own.smudge", f"touch {tmp_path}/ran; cat")
     git(clone, "config", "filter.own.required", "true")
     source = rows(tmp_path / "a.jsonl", record(base_commit=git(clone, "rev-parse", "HEAD")))
-    tasks, skipped = import_all(source, Wishes(tmp_path / "out", source=tmp_path / "clones"))
+    tasks, skipped = import_all(source, ImportRequest(tmp_path / "out", source=tmp_path / "clones"))
     assert not skipped and not (tmp_path / "ran").exists()
     laid = tasks["acme__shop-1"].repository
     assert laid is not None
@@ -204,7 +204,7 @@ def test_a_tree_takes_what_is_given_and_must_be_the_right_one(tmp_path: Path) ->
         tmp_path / "a.jsonl", record(), record(instance_id="acme__shop-2", patch=GOLD.replace("+ 1", "+ 2"))
     )
     given = Given(requirements=["attrs==23.1.0"], env={"PYTHONPATH": "{workspace}/src"}, python="3.8")
-    tasks, skipped = import_all(source, Wishes(tmp_path / "out", source=tree, given=given))
+    tasks, skipped = import_all(source, ImportRequest(tmp_path / "out", source=tree, given=given))
     assert list(tasks) == ["acme__shop-1"]
     assert skipped["acme__shop-2"].startswith(
         "Its gold patch can't be applied: error: patch failed: shop.py:1"
@@ -220,8 +220,8 @@ def test_the_test_patch_is_hidden_unless_it_is_wished_for(tmp_path: Path) -> Non
     # Within somebody's repository git would take other paths.
     git(tmp_path, "init", "-q")
     for apply in (False, True):
-        wishes = Wishes(tmp_path / f"out-{apply}", source=tree, apply_test_patch=apply)
-        task = import_all(source, wishes)[0]["acme__shop-1"]
+        request = ImportRequest(tmp_path / f"out-{apply}", source=tree, apply_test_patch=apply)
+        task = import_all(source, request)[0]["acme__shop-1"]
         assert ("tests/test_shop.py" in files_in(task)) is apply
         assert (task.test_patch() is None) is apply
         assert task.facts.tests == (["/tests/data.json", "/tests/test_shop.py"] if apply else [])
@@ -230,7 +230,7 @@ def test_the_test_patch_is_hidden_unless_it_is_wished_for(tmp_path: Path) -> Non
 def test_in_an_image_the_test_patch_is_applied_by_the_set_up(tmp_path: Path) -> None:
     long = TEST_PATCH + "".join(f"# {number * 7919 % 100_003}\n" for number in range(20_000))
     source = rows(tmp_path / "a.jsonl", record(test_patch=long))
-    task = import_all(source, Wishes(tmp_path / "out", apply_test_patch=True))[0]["acme__shop-1"]
+    task = import_all(source, ImportRequest(tmp_path / "out", apply_test_patch=True))[0]["acme__shop-1"]
     assert len(task.facts.setup) > 2
     assert task.facts.setup[-1].endswith("apply --whitespace=nowarn - && rm .pdbox-test.patch")
     assert task.test_patch() is None
@@ -257,7 +257,7 @@ def test_hostile_records_write_nothing_outside(tmp_path: Path) -> None:
         None,
     )
     out = tmp_path / "deep" / "out"
-    tasks, skipped = import_all(source, Wishes(out, source=tree, apply_test_patch=True))
+    tasks, skipped = import_all(source, ImportRequest(out, source=tree, apply_test_patch=True))
     assert set(tasks) == {"evil", "link", "planted"}
     # The link had led out of the tree, and was left out: a folder of that name was made.
     assert [path.relative_to(out).as_posix() for path in tmp_path.rglob("evil.py")] == [
@@ -276,7 +276,7 @@ def test_a_damaged_file_is_refused_with_its_line(tmp_path: Path) -> None:
     path = rows(tmp_path / "a.jsonl", record())
     path.write_text(path.read_text("utf-8") + "{\n", "utf-8")
     with pytest.raises(InvalidArgument, match=r"Line 2 of a\.jsonl is not valid JSON"):
-        import_all(path, Wishes(tmp_path / "out"))
+        import_all(path, ImportRequest(tmp_path / "out"))
     (tmp_path / "b.parquet").write_bytes(b"PAR1")
     with pytest.raises(InvalidArgument, match=r"Can't read b\.parquet"):
-        import_all(tmp_path / "b.parquet", Wishes(tmp_path / "out"))
+        import_all(tmp_path / "b.parquet", ImportRequest(tmp_path / "out"))
