@@ -33,6 +33,7 @@ def repo(tmp_path: Path) -> Path:
 def alone(runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other servers on this machine, and what they have left, are not seen."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+    monkeypatch.setenv("XDG_STATE_HOME", f"{runtime}/state")
 
 
 @pytest.fixture
