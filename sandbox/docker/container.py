@@ -74,6 +74,9 @@ def confinement(spec: SandboxSpec) -> str:
         f"{limits.memory_bytes >> 20} MiB memory",
         f"{limits.cpus:g} CPUs",
         f"{limits.pids} processes",
+        f"{limits.workspace_bytes >> 20} MiB workspace",
+        f"{limits.home_bytes >> 20} MiB home",
+        f"{limits.tmp_bytes >> 20} MiB /tmp",
     ]
     return ", ".join(parts)
 
