@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import secrets
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,20 +51,18 @@ class ServerFiles:
         self._name = ""
         self._descriptor = -1
         self._held: dict[str, float | None] = {}
+        self._opening = threading.Lock()
 
     def hold(self) -> str:
         """Create and lock the file of this server, at the first call; it names the server. Empty if that is impossible."""
-        if not self._name and fcntl is not None:
-            try:
-                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                name = f"{self._backend}-{secrets.token_hex(8)}"
-                self._descriptor = os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-                self._name = name
-            except OSError as exc:
-                log.info("what this server might leave behind is swept by age only: %s", exc)
-                self._close()
-        return self._name
+        with self._opening:
+            if not self._name and fcntl is not None:
+                try:
+                    self._create()
+                except OSError as exc:
+                    log.info("what this server might leave behind is swept by age only: %s", exc)
+                    self._close()
+            return self._name
 
     def note(self, place: str, lifetime: Lifetime | None = None) -> None:
         """Note a sandbox of this server; `lifetime`: of one that another server started."""
@@ -102,6 +101,14 @@ class ServerFiles:
         servers = dict(_read_all(self._folder, f"{self._backend}-*"))
         self._prune(servers, found)
         return [one for one in found if _is_orphan(one, servers)]
+
+    def _create(self) -> None:
+        assert fcntl is not None
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        name = f"{self._backend}-{secrets.token_hex(8)}"
+        self._descriptor = os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        self._name = name
 
     def _prune(self, servers: Mapping[str, _Server], found: Sequence[SandboxInfo]) -> None:
         """Remove old files of dead servers that no sandbox needs."""
