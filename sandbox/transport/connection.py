@@ -36,7 +36,7 @@ SEND_S = 30.0
 PING_S = 5.0
 """Time limit for the answer to a ping, on a loaded machine."""
 
-UNASKED = (2048, 200)
+UNASKED = (512, 100)
 """Burst, and rate a second, of frames that belong to no request; a larger flood ends the session.
 
 Frames are counted by the time that reading them takes: one for each, one for each 4 KiB of a header and each 64 KiB of
@@ -276,7 +276,8 @@ class GuestConnection:
         event, number = header.get("event"), header.get("id")
         if event == "hello":
             self._greet(header)
-        elif event == "closing":
+            return True  # with all that the session has stored
+        if event == "closing":
             reason = str(header.get("reason", ""))[:200]
             kind = SessionExpired if header.get("code") == codes.EXPIRED else SandboxLost
             self._fail(kind(f"The sandbox closed itself: {reason}.", "start_session opens a new one."))
