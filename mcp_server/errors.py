@@ -15,6 +15,7 @@ from mcp_server.observability import logs
 from mcp_server.redaction.redactor import Redactor
 from sandbox.errors import InvalidArgument, NotFound, PdboxError
 from tools._advice import advise
+from tools._text import show_hidden
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -49,10 +50,10 @@ async def read_safely(work: Awaitable[T]) -> T:
     try:
         return await work
     except (NotFound, InvalidArgument) as exc:
-        raise ResourceNotFoundError(str(exc)[:4000]) from exc
+        raise ResourceNotFoundError(show_hidden(str(exc))[:4000]) from exc
     except PdboxError as exc:
         log_details(exc)
-        raise ResourceError(str(exc)[:4000]) from exc
+        raise ResourceError(show_hidden(str(exc))[:4000]) from exc
     except Exception as exc:
         raise ResourceError(f"Reading {_log_incident('a resource', exc)}") from exc
 
@@ -88,7 +89,7 @@ def request_refusal(text: str, *, code: int, status: int) -> JSONResponse:
 
 def refusal(text: str) -> CallToolResult:
     """An error result."""
-    return CallToolResult(content=[TextContent(type="text", text=text[:4000])], is_error=True)
+    return CallToolResult(content=[TextContent(type="text", text=show_hidden(text)[:4000])], is_error=True)
 
 
 def log_details(exc: PdboxError) -> None:
@@ -99,4 +100,4 @@ def log_details(exc: PdboxError) -> None:
 
 def one_line(exc: PdboxError) -> str:
     """For people at a terminal."""
-    return " ".join(f"{exc} {exc.details and f'({exc.details})'}".split())
+    return show_hidden(" ".join(f"{exc} {exc.details and f'({exc.details})'}".split()))

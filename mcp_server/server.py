@@ -51,6 +51,7 @@ from mcp_server.trajectories.recorder import Origin
 from sandbox.errors import InvalidArgument, PdboxError, SandboxLost
 from sandbox.session.session import Session
 from tools._advice import hidden_tools, leave_out
+from tools._text import show_hidden
 from tools._tool import SESSION_ID, Call, Report, Tool
 from tools._truncation import Answer, data_of, truncate
 
@@ -397,7 +398,7 @@ class _ProgressBuffer:
         self.news = anyio.Event()
 
     def __call__(self, message: str, done: float | None = None, total: float | None = None) -> None:
-        self.message = self._redactor.text(message)
+        self.message = show_hidden(self._redactor.text(message))
         self.done = max(self.done, done or 0.0)
         self.total = total if total is not None else self.total
         self.news.set()

@@ -9,10 +9,12 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import ClassVar
 
+import anyio.to_thread
 from anyio.abc import ByteStream
 
 from sandbox.errors import InvalidArgument, SandboxLost
-from sandbox.spec import ImageChoice, ImageRequest, SandboxInfo, SandboxSpec
+from sandbox.server_files import ServerFiles
+from sandbox.spec import ImageChoice, ImageRequest, Lifetime, SandboxInfo, SandboxSpec
 
 Progress = Callable[[str], None]
 """Callback for progress, one short line each. May be called from any task of the event loop."""
@@ -140,10 +142,32 @@ class Backend(ABC):
         return [one for one in await self.living() if one.user == user]
 
     async def sweep(self, user: str) -> None:
-        """Remove sandboxes past their maximum age. A backend may also remove unfinished ones of servers that were killed."""
-        for one in await self.of_user(user):
-            if not one.pooled and one.left_s < -OVERTIME_S:
-                await self.remove(one)
+        """Remove sandboxes past their maximum age, and those whose server is gone for longer than they may go on alone.
+
+        A backend may also remove unfinished ones of servers that were killed.
+        """
+        found = await self.of_user(user)
+        over = [one for one in found if not one.pooled and one.left_s < -OVERTIME_S]
+        if (servers := self.server_files) is not None:
+            orphans = await anyio.to_thread.run_sync(servers.orphans, found)
+            over += [one for one in orphans if one not in over]
+        for one in over:
+            await self.remove(one)
+
+    @property
+    def server_files(self) -> ServerFiles | None:
+        """Files that tell which servers live; None if sandboxes always end with their server."""
+        return None
+
+    async def beat(self) -> None:
+        """Show that this server lives. Called at intervals of `BEAT_S`."""
+        if (servers := self.server_files) is not None:
+            await anyio.to_thread.run_sync(servers.beat)
+
+    async def keep(self, found: SandboxInfo, lifetime: Lifetime) -> None:
+        """Note that this server has taken over a sandbox: no sweep removes it while both live."""
+        if (servers := self.server_files) is not None:
+            await anyio.to_thread.run_sync(servers.note, found.place, lifetime)
 
     async def remove(self, found: SandboxInfo) -> None:
         """Remove a sandbox that `of_user` returned, in use or not."""

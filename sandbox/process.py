@@ -30,6 +30,7 @@ from anyio.abc import ByteStream
 
 from sandbox.backend import Backend, Progress, Sandbox
 from sandbox.errors import BackendUnavailable, InvalidArgument, SandboxLost
+from sandbox.server_files import ServerFiles
 from sandbox.spec import ImageChoice, ImageRequest, SandboxInfo, SandboxSpec, python_version
 from sandbox.transport import guest_bundle
 from sandbox.transport.pushback_stream import PushbackStream
@@ -83,6 +84,8 @@ class Record:
     kept: bool = False
     mark: str = ""
     """Value that marks its processes in their environment."""
+    server: str = ""
+    alone_s: float = 0.0
 
     @property
     def file(self) -> Path:
@@ -108,11 +111,20 @@ class ProcessBackend(Backend):
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         """`environ`: the environment of programs, and the source of XDG_RUNTIME_DIR."""
         self._environ = dict(os.environ if environ is None else environ)
+        self.servers = ServerFiles(self._environ, self.name)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
-        """Do nothing: sandboxes share no resources."""
-        yield
+        """Give up the file of this server at the end; sandboxes share nothing else."""
+        try:
+            yield
+        finally:
+            self.servers.release()
+
+    @property
+    def server_files(self) -> ServerFiles:
+        """Files that tell which servers live."""
+        return self.servers
 
     async def probe(self) -> str:
         """Name the interpreter that is used.
@@ -185,9 +197,12 @@ class ProcessBackend(Backend):
             pooled=spec.pooled,
             kept=spec.lifetime.kept,
             mark=mark,
+            server=await anyio.to_thread.run_sync(self.servers.hold),
+            alone_s=spec.lifetime.alone_s,
         )
         record.write()
-        return ProcessSandbox(record, self._environ, boot, stream)
+        self.servers.note(str(pid))
+        return ProcessSandbox(record, self._environ, boot, stream, self.servers)
 
     async def living(self) -> Sequence[SandboxInfo]:
         """List the running guests. Remove the files of dead ones."""
@@ -209,7 +224,7 @@ class ProcessBackend(Backend):
             if str(record.pid) == found.place and record.key == found.key and record.alive():
                 home = PurePosixPath(record.base) / "guest"
                 boot = guest_bundle.Boot(home, PurePosixPath(record.workspace))
-                return ProcessSandbox(record, self._environ, boot, None)
+                return ProcessSandbox(record, self._environ, boot, None, self.servers)
         raise SandboxLost("The session's process has gone.", "start_session opens a new one.")
 
     async def _interpreter(self, name: str) -> str | None:
@@ -261,8 +276,14 @@ class ProcessSandbox(Sandbox):
     backend: ClassVar[str] = "process"
 
     def __init__(
-        self, record: Record, environ: Mapping[str, str], boot: guest_bundle.Boot, first: ByteStream | None
+        self,
+        record: Record,
+        environ: Mapping[str, str],
+        boot: guest_bundle.Boot,
+        first: ByteStream | None,
+        servers: ServerFiles,
     ) -> None:
+        self._servers = servers
         self._record = record
         self.environ = environ
         self._boot = boot
@@ -309,6 +330,7 @@ class ProcessSandbox(Sandbox):
                 await self._end()
             _kill_marked(self._record.mark)
             await _remove(Path(self._record.base), Path(self._record.workspace))
+            self._servers.drop(self.place)
 
     async def _end(self) -> None:
         pid = self._record.pid
@@ -344,6 +366,8 @@ def _info_of(record: Record) -> SandboxInfo:
         max_age_s=record.max_age_s,
         pooled=record.pooled,
         kept=record.kept,
+        server=record.server,
+        alone_s=record.alone_s,
     )
 
 

@@ -36,6 +36,11 @@ class Lifetime:
     kept: bool = False
     """True if it is meant to outlive its server."""
 
+    @property
+    def alone_s(self) -> float:
+        """Time that it may go on without a server: without one it is idle, too."""
+        return min(self.grace_s, self.idle_s)
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -76,6 +81,8 @@ class SandboxSpec:
     """Further empty folders that programs may write to, with the size limit of `/tmp` each."""
     limits: Limits = Limits()
     lifetime: Lifetime = Lifetime()
+    server: str = ""
+    """Name of the server that starts it, as `ServerFiles` gives it."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,10 @@ class SandboxInfo:
     """True if it was started ahead and has no owner yet."""
     kept: bool = False
     """True if it is left running on purpose when its server ends."""
+    server: str = ""
+    """Name of the server that started it; empty if it is not known."""
+    alone_s: float = math.inf
+    """Time that it may go on without a server."""
 
     @property
     def age_s(self) -> int:

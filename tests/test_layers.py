@@ -60,6 +60,7 @@ sandbox.guest.supervisor.main
 sandbox.errors
 sandbox.concurrency sandbox.host_files sandbox.ignore_rules sandbox.image_names
 sandbox.spec
+sandbox.server_files
 sandbox.backend sandbox.transport
 sandbox.docker sandbox.process sandbox.session
 sandbox.opening

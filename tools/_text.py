@@ -6,6 +6,12 @@ import re
 from collections.abc import Container, Sequence
 
 _SHORT_DOCSTRING = 5
+# Controls but tab and line ends, line and paragraph separators, marks of direction, invisible characters. Joiners of
+# letters are left: scripts and emoji need them.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\U000e0000-\U000e007f]|\r(?!\n)"
+)
 _DOCSTRING = re.compile(r"\s*[rRuU]?(\"\"\"|''')")
 
 
@@ -15,6 +21,15 @@ def fence(label: str, text: str, language: str = "") -> str:
     fence = "`" * (longest + 1)
     head = f"{label}\n" if label else ""
     return f"{head}{fence}{language}\n{text.rstrip(chr(10))}\n{fence}"
+
+
+def show_hidden(text: str) -> str:
+    """Escape characters as Python does that would steer a terminal, turn the order of letters, or not be seen."""
+    return _HIDDEN.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
 
 
 def number_lines(

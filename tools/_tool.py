@@ -232,6 +232,8 @@ class Tool:
                 raise InvalidArgument(
                     f"`{name}` of `{self.name}` has half of a surrogate pair, which is not text."
                 )
+            if isinstance(value, int) and abs(value) > _MAX_NUMBER:
+                raise InvalidArgument(f"`{name}` of `{self.name}` is over {_MAX_NUMBER:.0e}.")
         return values
 
     async def run(self, call: Call, arguments: Mapping[str, Any]) -> Answer:
@@ -306,6 +308,10 @@ def _unpack(value: Any, annotation: Any) -> Any:
     if type(decoded) in kinds:
         return decoded
     return [value] if list in kinds and value.strip() else value
+
+
+_MAX_NUMBER = 10**15
+"""Texts repeat numbers."""
 
 
 def _is_encodable(value: Any) -> bool:

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, WithJso
 from pydantic_core import PydanticSerializationError
 
 from tools._advice import advise
+from tools._text import show_hidden
 
 LIMIT = 4_000
 """Default limit in characters, for text and data separately."""
@@ -127,11 +128,11 @@ BASE_FIELDS = frozenset(Answer.model_fields)
 
 
 def text_of(answer: A, render: Callable[[A], str]) -> str:
-    """The rendered text, with a line for each omission."""
+    """The rendered text, with a line for each omission. Control characters and the like are shown escaped."""
     head = [f"note: {answer.notice}"] if answer.notice else []
     lines = [_line(omitted) for omitted in answer.omitted]
     lines += [f"(redacted: {answer.redacted})"] if answer.redacted else []
-    return "\n".join([*head, render(answer).rstrip("\n"), *lines])
+    return show_hidden("\n".join([*head, render(answer).rstrip("\n"), *lines]))
 
 
 def truncate(

@@ -14,8 +14,10 @@ from typing import Self
 from mcp.server.auth.provider import AccessToken
 
 from sandbox.errors import InvalidArgument
+from sandbox.host_files import open_regular
 
 MIN_LENGTH = 16
+_MAX_SIZE = 1 << 20
 _FORM = (
     "A line is a principal's name and its token; `#` starts a comment. `openssl rand -hex 32` makes a token."
 )
@@ -35,7 +37,7 @@ class TokenFile:
         """The tokens in `path`, one `principal token` a line.
 
         Raises:
-            InvalidArgument: no such file, a file that others may read, a line of another form, no token at all.
+            InvalidArgument: no such regular file, one that others may read or write, a line of another form, no token.
         """
         entries: dict[bytes, str] = {}
         for number, line in enumerate(_private_text(path).splitlines(), 1):
@@ -72,15 +74,35 @@ def _hash(token: str) -> bytes:
 
 
 def _private_text(path: Path) -> str:
-    """The file's text. As ssh does with keys, refuse a file of ours that others may read."""
+    """The file's text, if nobody else could have written it, and of a file of ours nobody else can read it.
+
+    Root's are taken: where secrets are mounted for a server of another user, they belong to root.
+    """
     try:
-        with path.expanduser().open(encoding="utf-8") as file:
-            info = os.fstat(file.fileno())
-            if hasattr(os, "getuid") and info.st_uid == os.getuid() and stat.S_IMODE(info.st_mode) & 0o077:
-                raise InvalidArgument(
-                    f"Others may read {path}.", f"`chmod 600 {path}` keeps its tokens yours."
-                )
-            return file.read()
-    except (OSError, UnicodeDecodeError) as exc:
+        # A link is followed first: mounted secrets are links, and `open_regular` opens none.
+        with os.fdopen(open_regular(path.expanduser().resolve(strict=True)), encoding="utf-8") as file:
+            _check_owner(path, os.fstat(file.fileno()))
+            text = file.read(_MAX_SIZE + 1)
+    except (OSError, RuntimeError, UnicodeDecodeError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8"
+        if isinstance(exc, RuntimeError):
+            reason = "there is no such home"
         raise InvalidArgument(f"The token file {path} can't be read: {reason}.") from exc
+    if len(text) > _MAX_SIZE:
+        raise InvalidArgument(f"The token file {path} is longer than {_MAX_SIZE} characters.", _FORM)
+    return text
+
+
+def _check_owner(path: Path, info: os.stat_result) -> None:
+    """Raise InvalidArgument if others could have written the tokens, or may read ours."""
+    if not hasattr(os, "getuid"):
+        return
+    if info.st_uid not in (0, os.getuid()):
+        raise InvalidArgument(
+            f"{path} belongs to another user (uid {info.st_uid}), who can change its tokens.",
+            f"`chown {os.getuid()} {path}` makes it this server's.",
+        )
+    if info.st_uid == os.getuid() and stat.S_IMODE(info.st_mode) & 0o077:
+        raise InvalidArgument(f"Others may read {path}.", f"`chmod 600 {path}` keeps its tokens yours.")
+    if stat.S_IMODE(info.st_mode) & 0o022:
+        raise InvalidArgument(f"Others may write to {path}.", f"`chmod go-w {path}` keeps them out.")

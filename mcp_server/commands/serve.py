@@ -27,6 +27,7 @@ from sandbox.errors import InvalidArgument
 from sandbox.image_names import AllowedImages
 from sandbox.opening.policy import Policy, Sources
 from sandbox.opening.request import SessionRequest
+from sandbox.server_files import has_dead_servers
 from sandbox.spec import Lifetime, Limits
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def _store(
         user=owner_of(),
         pool=settings.pool,
         find_task=partial(_find_task, tasks, task and task.folder),
+        has_leftovers=has_dead_servers,
         recorder=settings.record
         and Recorder.open(
             settings.record, Environment(__version__, partial(describe_tools, settings.profile, data=False))

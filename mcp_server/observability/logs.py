@@ -20,6 +20,7 @@ from opentelemetry import trace
 
 from mcp_server.redaction.redactor import Redactor
 from sandbox.session.session import Session
+from tools._text import show_hidden
 
 log = logging.getLogger(__name__)
 
@@ -172,7 +173,7 @@ class Lines(_MaskingFormatter):
             f"{_time(record)} {record.levelname} {record.name}: {_one_line(self.mask(_message(record)))}{_one_line(suffix)}"
         ]
         if record.exc_info:
-            lines.append(self.mask(self.formatException(record.exc_info)))
+            lines.append(show_hidden(self.mask(self.formatException(record.exc_info))))
         return "\n".join(lines)
 
 
@@ -212,7 +213,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _one_line(text: str) -> str:
-    return text.replace("\r", "\\r").replace("\n", "\\n")
+    return show_hidden(text.replace("\r", "\\r").replace("\n", "\\n"))
 
 
 def _capture_stderr() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import anyio
+import anyio.to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
 from mcp_server.errors import contain
@@ -36,12 +37,15 @@ from sandbox.opening.open import adopt_session, open_session
 from sandbox.opening.plan import find_source, plan_session, source_of
 from sandbox.opening.policy import Policy
 from sandbox.opening.request import SessionRequest
+from sandbox.server_files import BEAT_S
 from sandbox.session.session import Session, session_key
 from sandbox.spec import Identity, SandboxInfo, SandboxSpec
 from tools._tool import OwnSession, Report
 
 log = logging.getLogger(__name__)
 
+SWEEP_EVERY_S = 3600.0
+"""Interval at which sandboxes that other servers left behind are looked for."""
 CLOSE_S = 1.8
 """Time limit for closing all sessions. Clients kill a server 2 s after they closed its stdin."""
 
@@ -91,6 +95,7 @@ class SessionStore:
         pool: int = 0,
         recorder: Recorder | None = None,
         find_task: FindTask | None = None,
+        has_leftovers: Callable[[], bool] | None = None,
     ) -> None:
         """
         Args:
@@ -99,6 +104,7 @@ class SessionStore:
             pool: how many sandboxes are kept ready.
             recorder: writes the calls on each session to a file.
             find_task: loads one of the tasks that clients may name.
+            has_leftovers: tells whether other servers may have left sandboxes, without asking the backend.
             redact: mask what looks like a secret; `redact_names`: going by the names of values, too.
         """
         self._redact = redact
@@ -111,6 +117,7 @@ class SessionStore:
         self.default_session = default_session
         self._user = user
         self._pool_size = pool
+        self._has_leftovers = has_leftovers
         self.recorder = recorder
         self._keep = policy.lifetime.kept
         """Sessions outlive the server, and those that earlier ones left are found again."""
@@ -139,8 +146,14 @@ class SessionStore:
         self._tasks.start_soon(work)
 
     def warm(self) -> None:
-        """Begin to make sandboxes ready, if that is asked for. Called once a client is served: its start comes first."""
+        """Begin to make sandboxes ready, if that is asked for. Called once a client is served: its start comes first.
+
+        If another server ended and left sandboxes, the backend is opened, too: that looks for them.
+        """
         self._pool.start()
+        if self._has_leftovers is not None and not self._closing:
+            self._tasks.start_soon(self._sweep_at_start, self._has_leftovers)
+            self._has_leftovers = None
 
     async def aclose(self) -> None:
         """Close every session, or leave those that are to be kept, within `CLOSE_S`."""
@@ -482,13 +495,28 @@ class SessionStore:
             async with self._open_backend() as backend:
                 task_status.started(backend)
                 try:
-                    await contain("the sweep at start", self._sweep(backend))
-                    await anyio.sleep_forever()
+                    await self._look_after(backend)
                 finally:
                     # Whatever ends the server: sessions need their backend to be removed.
                     with anyio.move_on_after(CLOSE_S, shield=True):
                         await self._wait_until_gone()
         self._backend_closed.set()
+
+    async def _sweep_at_start(self, has_leftovers: Callable[[], bool]) -> None:
+        try:
+            if await anyio.to_thread.run_sync(has_leftovers):
+                await self._ensure_backend()
+        except PdboxError as exc:
+            log.info("what earlier servers left was not looked for: %s", exc)
+
+    async def _look_after(self, backend: Backend) -> None:
+        """Remove what other servers left, now and at intervals, and show that this one lives."""
+        while True:
+            await contain("the sweep", self._sweep(backend))
+            until = anyio.current_time() + SWEEP_EVERY_S
+            while (left_s := until - anyio.current_time()) > 0:
+                await anyio.sleep(min(BEAT_S, left_s))
+                await contain("the sign of life", backend.beat())
 
     async def _sweep(self, backend: Backend) -> None:
         try:

@@ -15,7 +15,8 @@ import anyio
 import anyio.to_thread
 from anyio.abc import ByteStream
 
-from sandbox.errors import BackendUnavailable, SandboxError, SandboxLost
+from sandbox.errors import BackendUnavailable, ProtocolViolation, SandboxError, SandboxLost
+from sandbox.transport.allowance import Allowance
 from sandbox.transport.socket_stream import Immediate, SocketStream
 
 log = logging.getLogger("pdbox.guest")
@@ -24,6 +25,8 @@ _HEAD_LIMIT = 64 * 1024
 _STDERR = 2
 _LOG_LINES = 1000
 _LOG_WIDTH = 500
+_STDERR_BYTES = (4 << 20, 64 << 10)
+"""Burst, and rate a second, of standard error. A guest says little there; programs can write to it, too."""
 
 
 class BlockingPipe(Protocol):
@@ -153,9 +156,14 @@ class AttachedStream(ByteStream, Immediate):
         """Last lines of standard error."""
         self._line = b""
         self._logged = 0
+        self._allowance = Allowance(*_STDERR_BYTES)
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
-        """Receive the next bytes of standard output."""
+        """Receive the next bytes of standard output.
+
+        Raises:
+            ProtocolViolation: a flood of standard error.
+        """
         # Cancellation at an await loses nothing: all received bytes are in the buffer.
         while True:
             while not self._left:
@@ -205,6 +213,8 @@ class AttachedStream(ByteStream, Immediate):
         return data
 
     def _note(self, data: bytes) -> None:
+        if self._allowance.take(len(data)):
+            raise ProtocolViolation("The sandbox floods the standard error of its supervisor.")
         *lines, self._line = (self._line + data).split(b"\n")
         self._line = self._line[:_LOG_WIDTH]
         for line in lines:

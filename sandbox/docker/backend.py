@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, TypeVar
@@ -41,6 +42,7 @@ from sandbox.docker.precompile import Compiler
 from sandbox.errors import BackendUnavailable, InvalidArgument, PdboxError, SandboxError, SandboxLost
 from sandbox.host_files import send_pieces
 from sandbox.image_names import AllowedImages, parse
+from sandbox.server_files import ServerFiles
 from sandbox.spec import ImageChoice, ImageRequest, SandboxInfo, SandboxSpec
 from sandbox.transport import guest_bundle
 from sandbox.transport.pushback_stream import PushbackStream
@@ -73,6 +75,7 @@ class DockerBackend(Backend):
         self._making = KeyedLocks()
         self._tasks: TaskGroup | None = None
         self._compiler = Compiler(self._environ, self.call)
+        self.servers = ServerFiles(self._environ, self.name)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
@@ -85,9 +88,15 @@ class DockerBackend(Backend):
             tasks.cancel_scope.cancel()
             # Exits without the exception, so that the task group does not wrap it.
             await tasks.__aexit__(None, None, None)
+            self.servers.release()
             if self._engine is not None:
                 self._engine.close()
                 self._engine = None
+
+    @property
+    def server_files(self) -> ServerFiles:
+        """Files that tell which servers live."""
+        return self.servers
 
     async def probe(self) -> str:
         """Describe the engine and its version."""
@@ -116,6 +125,7 @@ class DockerBackend(Backend):
             return await self._start(engine, spec, image)
 
     async def _start(self, engine: Engine, spec: SandboxSpec, image: Image) -> DockerSandbox:
+        spec = replace(spec, server=await self.call(self.servers.hold))
         boot = _boot(spec)
         create = partial(
             engine.create,
@@ -126,11 +136,12 @@ class DockerBackend(Backend):
         # If cancelled while the thread runs, this still returns the id: a call in a thread is never
         # abandoned.
         container = await self.call(create)
+        self.servers.note(container[:12])
         try:
             stream = await self._start_guest(engine, container, image)
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await self.call(engine.remove, container)
+                await self.remove_container(engine, container)
             raise
         if self._tasks is not None:
             self._tasks.start_soon(self._compiler.compile, engine, image, spec.user)
@@ -256,6 +267,11 @@ class DockerBackend(Backend):
             else:
                 engine.close()
         return self._engine
+
+    async def remove_container(self, engine: Engine, container: str) -> None:
+        """Kill and remove a container if it exists."""
+        await anyio.to_thread.run_sync(engine.remove, container, abandon_on_cancel=True)
+        self.servers.drop(container[:12])
 
     async def call(self, function: Callable[..., T], *args: Any) -> T:
         """Run one of the engine's blocking calls in a thread."""
@@ -439,7 +455,7 @@ class DockerSandbox(Sandbox):
                 self._first = None
             try:
                 engine = await self._owner.engine()
-                await anyio.to_thread.run_sync(engine.remove, self._container, abandon_on_cancel=True)
+                await self._owner.remove_container(engine, self._container)
             except PdboxError as exc:
                 log.warning("container %s was not removed: %s", self.place, exc)
 

@@ -21,7 +21,7 @@ HOME_BYTES = 32 << 20
 SHM_BYTES = 64 << 20
 
 LABEL = "pdbox"
-SESSION, OWNER, USER, SOURCE, CREATED, MAX_AGE, POOL, KEPT, WORKDIR, ISOLATION = (
+SESSION, OWNER, USER, SOURCE, CREATED, MAX_AGE, ALONE, SERVER, POOL, KEPT, WORKDIR, ISOLATION = (
     f"{LABEL}.{name}"
     for name in (
         "session",
@@ -30,6 +30,8 @@ SESSION, OWNER, USER, SOURCE, CREATED, MAX_AGE, POOL, KEPT, WORKDIR, ISOLATION =
         "source",
         "created",
         "max_age",
+        "alone",
+        "server",
         "pool",
         "kept",
         "workdir",
@@ -72,6 +74,9 @@ def confinement(spec: SandboxSpec) -> str:
         f"{limits.memory_bytes >> 20} MiB memory",
         f"{limits.cpus:g} CPUs",
         f"{limits.pids} processes",
+        f"{limits.workspace_bytes >> 20} MiB workspace",
+        f"{limits.home_bytes >> 20} MiB home",
+        f"{limits.tmp_bytes >> 20} MiB /tmp",
     ]
     return ", ".join(parts)
 
@@ -99,6 +104,8 @@ def config_of(spec: SandboxSpec, image: Image, arguments: Sequence[str]) -> dict
             USER: spec.user,
             CREATED: f"{time.time():.3f}",
             MAX_AGE: f"{spec.lifetime.max_age_s:.3f}",
+            ALONE: f"{spec.lifetime.alone_s:.3f}",
+            SERVER: spec.server,
             WORKDIR: str(spec.workdir),
             ISOLATION: confinement(spec),
         },
@@ -180,6 +187,8 @@ def info_of(container: Container) -> SandboxInfo:
         source=labels.get(SOURCE, ""),
         max_age_s=_number(labels.get(MAX_AGE), math.inf),
         kept=labels.get(KEPT) == "1",
+        server=labels.get(SERVER, ""),
+        alone_s=_number(labels.get(ALONE), math.inf),
     )
     if labels.get(POOL) != "1":
         return found

@@ -21,7 +21,7 @@ from sandbox.transport.connection import GuestConnection
 
 # Runs in the sandbox, so it is limited to old Python syntax.
 _FACTS = """\
-import json, os
+import ctypes, errno, json, os, socket
 status = dict(line.rstrip().split(":\\t", 1) for line in open("/proc/self/status") if ":\\t" in line)
 def first(*paths):
     for path in paths:
@@ -37,6 +37,19 @@ def writable(path):
         return True
     except OSError:
         return False
+def size(path):
+    found = os.statvfs(path)
+    return found.f_blocks * found.f_frsize >> 20
+def opens_socket(family):
+    try:
+        socket.socket(family, socket.SOCK_STREAM).close()
+        return True
+    except OSError:
+        return False
+def takes_io_uring():
+    # A wrong address: refused with EFAULT where the call is let through.
+    libc = ctypes.CDLL(None, use_errno=True)
+    return libc.syscall(425, 1, None) == -1 and ctypes.get_errno() == errno.EFAULT
 print(json.dumps({
     "uid": os.getuid(),
     "capabilities": status.get("CapEff", "?").strip("0") + status.get("CapBnd", "?").strip("0"),
@@ -48,6 +61,9 @@ print(json.dumps({
     "memory": first("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
     "pids": first("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"),
     "cpu": first("/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
+    "mib": [size(os.getcwd()), size(os.path.expanduser("~")), size("/tmp")],
+    "vsock": opens_socket(40),
+    "io_uring": takes_io_uring(),
 }))
 """
 
@@ -169,7 +185,17 @@ def _check_isolation(facts: Mapping[str, Any]) -> Check:
     return Check(
         "isolation",
         True,
-        "not root, no capabilities, no new privileges, seccomp, no network, read-only system",
+        f"not root, no capabilities, no new privileges, seccomp, no network, read-only system{_let_through(facts)}",
+    )
+
+
+def _let_through(facts: Mapping[str, Any]) -> str:
+    """Describe system calls that only newer engines refuse by default; empty if this one does."""
+    names = [name for name in ("vsock", "io_uring") if facts[name]]
+    return (
+        f"; this engine's seccomp profile lets {' and '.join(names)} through, Docker 25 refuses both"
+        if names
+        else ""
     )
 
 
@@ -183,7 +209,8 @@ def _check_enforced(facts: Mapping[str, Any]) -> Check:
     return Check(
         "enforced limits",
         True,
-        f"memory {int(facts['memory']) >> 20} MiB, {facts['pids']} processes, CPU time",
+        f"memory {int(facts['memory']) >> 20} MiB, {facts['pids']} processes, CPU time; "
+        "workspace {} MiB, home {} MiB, /tmp {} MiB".format(*facts["mib"]),
     )
 
 

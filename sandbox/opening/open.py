@@ -144,6 +144,7 @@ async def adopt_session(
         SandboxLost: it is gone, or its opening was never finished.
     """
     session = Session(await backend.adopt(found), handle, tasks, key=found.key)
+    await backend.keep(found, lifetime)
     hello = (await session.connect()).hello
     if hello.meta is None:
         await session.disconnect()

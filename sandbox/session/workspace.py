@@ -19,6 +19,8 @@ from sandbox.session.edits import MAX_EDITS, Absent, Edit, FileEdit
 from sandbox.session.file_text import FileText, decode, decode_text, encode, is_binary
 
 MAX_PATH = 4096
+MAX_LEVELS = 250
+"""Maximum depth of a path. Python's own functions for folders call themselves once for each level."""
 """Maximum characters of a path on any system."""
 MAX_FILE = 8 << 20
 _LONG = 1 << 18
@@ -211,6 +213,12 @@ class Workspace:
             raise PathRefused(
                 f"{text[:200]!r}{'…' if len(text) > 200 else ''} is not a path.",
                 "Paths are relative to the repository root, for example src/app.py.",
+            )
+        levels = text.count("/") + 1
+        if levels > MAX_LEVELS:
+            raise PathRefused(
+                f"{text[:100]!r}… has {levels:,} levels; {MAX_LEVELS} are possible.",
+                "Paths are relative to the repository root.",
             )
         inside = posixpath.normpath(text)
         if inside.startswith("/"):

@@ -24,6 +24,7 @@ from sandbox.errors import (
 )
 from sandbox.guest.protocol import PROTOCOL, codes
 from sandbox.guest.protocol.frames import pack
+from sandbox.transport.allowance import Allowance
 from sandbox.transport.frames import FrameReader, Header
 from sandbox.transport.socket_stream import Immediate
 
@@ -34,6 +35,19 @@ SEND_S = 30.0
 
 PING_S = 5.0
 """Time limit for the answer to a ping, on a loaded machine."""
+
+UNASKED = (512, 100)
+"""Burst, and rate a second, of frames that belong to no request; a larger flood ends the session.
+
+Frames are counted by the time that reading them takes: one for each, one for each 4 KiB of a header and each 64 KiB of
+a payload.
+"""
+ASKED = (4096, 1000)
+"""The same of frames that belong to a request. More are read later."""
+_HEADER_UNIT, _PAYLOAD_UNIT = 4096, 1 << 16
+_TURN = 64
+"""Number of frames that are read before other sessions have a turn."""
+_MAX_ABANDONED = 1000
 
 OnProgress = Callable[[Header, bytes], None]
 """Callback for frames that precede an answer: progress, or a part of the answer."""
@@ -69,6 +83,10 @@ class GuestConnection:
         self._frames = FrameReader(stream)
         self._ids = itertools.count(1)
         self._pending: dict[int, _Pending] = {}
+        self._abandoned: dict[int, None] = {}
+        """Requests whose answer nobody waits for any more. It may still come."""
+        self._unasked = Allowance(*UNASKED)
+        self._asked = Allowance(*ASKED)
         self._sending = anyio.Lock(fast_acquire=True)
         self._greeted = anyio.Event()
         self._lost: PdboxError | None = None
@@ -141,7 +159,7 @@ class GuestConnection:
             await self._cancel(number)
             raise
         finally:
-            self._pending.pop(number, None)
+            self._forget(number)
         return self._answer(op, pending)
 
     async def tell(self, op: str) -> None:
@@ -166,6 +184,12 @@ class GuestConnection:
         if not isinstance(ok, dict):
             raise ProtocolViolation(f"The sandbox answered `{op}` with neither a result nor an error.")
         return cast(Header, ok), pending.payload
+
+    def _forget(self, number: int) -> None:
+        if not self._pending.pop(number).done.is_set():
+            self._abandoned[number] = None
+            while len(self._abandoned) > _MAX_ABANDONED:
+                del self._abandoned[next(iter(self._abandoned))]
 
     async def _send(self, frame: bytes) -> None:
         if self._lost is not None:
@@ -210,7 +234,7 @@ class GuestConnection:
             with anyio.move_on_after(PING_S):
                 await pending.done.wait()
         finally:
-            self._pending.pop(number, None)
+            self._forget(number)
         if not pending.done.is_set():
             self._fail(SandboxLost("The sandbox doesn't answer any more.", "start_session opens a new one."))
         if self._lost is not None:
@@ -218,10 +242,16 @@ class GuestConnection:
 
     async def _read(self) -> None:
         try:
-            while (frame := await self._frames.receive()) is not None:
-                self._dispatch(*frame)
+            read = 0.0
+            while self._lost is None and (frame := await self._frames.receive()) is not None:
+                cost = 1 + self._frames.header_size / _HEADER_UNIT + self._frames.payload_size / _PAYLOAD_UNIT
+                await self._limit(cost, is_asked=self._dispatch(*frame))
+                read += cost
+                if read >= _TURN:  # a stream with more to read does not let other tasks run
+                    read = 0.0
+                    await anyio.lowlevel.checkpoint()
             self._fail(_lost("The sandbox ended."))
-        except ProtocolViolation as exc:
+        except (ProtocolViolation, SandboxLost) as exc:
             self._fail(exc)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as exc:
             self._fail(_lost(f"The connection to the sandbox broke ({type(exc).__name__})."))
@@ -229,20 +259,42 @@ class GuestConnection:
             self._fail(SandboxLost("The connection to the sandbox was closed."))
             await self.aclose()
 
-    def _dispatch(self, header: Header, payload: bytes) -> None:
+    async def _limit(self, cost: float, *, is_asked: bool) -> None:
+        """Wait if the sandbox sends faster than it may.
+
+        Raises:
+            ProtocolViolation: too many frames that belong to no request.
+        """
+        if is_asked:
+            if wait_s := self._asked.take(cost):
+                await anyio.sleep(wait_s)
+        elif self._unasked.take(cost):
+            raise ProtocolViolation("The sandbox floods this server with messages that nothing asked for.")
+
+    def _dispatch(self, header: Header, payload: bytes) -> bool:
+        """Handle a frame. False if it belongs to no request."""
         event, number = header.get("event"), header.get("id")
         if event == "hello":
             self._greet(header)
-        elif event == "closing":
+            return True  # with all that the session has stored
+        if event == "closing":
             reason = str(header.get("reason", ""))[:200]
             kind = SessionExpired if header.get("code") == codes.EXPIRED else SandboxLost
             self._fail(kind(f"The sandbox closed itself: {reason}.", "start_session opens a new one."))
         elif isinstance(number, int) and (pending := self._pending.get(number)) is not None:
             self._settle(pending, header, payload)
+            return True
+        elif isinstance(number, int) and number in self._abandoned:
+            if header.get("progress") is None:
+                del self._abandoned[number]
+            return True
         else:
             log.debug("frame without a request: %.200r", header)
+        return False
 
     def _greet(self, header: Header) -> None:
+        if self._greeted.is_set():
+            raise ProtocolViolation("The sandbox greets twice.")
         try:
             self.hello = Hello.model_validate(header)
         except ValidationError as exc:

@@ -13,14 +13,17 @@ import re
 import struct
 from typing import Any, cast
 
+import anyio
 from anyio import EndOfStream, IncompleteRead
 from anyio.abc import ByteReceiveStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from sandbox.errors import ProtocolViolation
+from sandbox.errors import ProtocolViolation, SandboxLost
 from sandbox.guest.protocol.frames import MAX_HEADER, MAX_PAYLOAD
 
 _LENGTHS = struct.Struct(">II")
+_TEXT_S = 1.0
+_MAX_TEXT = 2000
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -32,18 +35,30 @@ class FrameReader:
 
     def __init__(self, stream: ByteReceiveStream) -> None:
         self._bytes = BufferedByteReceiveStream(stream)
+        self._is_first = True
+        self.header_size = self.payload_size = 0
+        """Sizes of the last frame."""
 
     async def receive(self) -> tuple[Header, bytes] | None:
         """Receive the next frame, or None at a clean end of the stream.
 
         Raises:
             ProtocolViolation: too large, cut off, or not a JSON object.
+            SandboxLost: the stream begins with text, of an engine that failed to open it.
         """
         try:
             lengths = await self._bytes.receive_exactly(_LENGTHS.size)
         except (EndOfStream, IncompleteRead):
             return None
-        header_size, payload_size = _LENGTHS.unpack(lengths)
+        header_size, payload_size = self.header_size, self.payload_size = _LENGTHS.unpack(lengths)
+        # No frame begins with letters: its header would be 500 MB.
+        if self._is_first and lengths.isascii() and lengths.decode().isprintable():
+            raise SandboxLost(
+                "The engine opened no way into the sandbox.",
+                "Call again; if it is gone, start_session opens a new one.",
+                await self._read_text(lengths),
+            )
+        self._is_first = False
         if header_size > MAX_HEADER or payload_size > MAX_PAYLOAD:
             raise ProtocolViolation(f"The sandbox sent a frame of {header_size} + {payload_size} bytes.")
         try:
@@ -52,6 +67,16 @@ class FrameReader:
         except (EndOfStream, IncompleteRead) as exc:
             raise ProtocolViolation("The sandbox's stream ended inside a frame.") from exc
         return _parse(text), payload
+
+    async def _read_text(self, text: bytes) -> str:
+        """Read the rest of a message that began with `text`."""
+        with anyio.move_on_after(_TEXT_S):
+            try:
+                while len(text) < _MAX_TEXT:
+                    text += await self._bytes.receive(_MAX_TEXT)
+            except (EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                pass  # that was all of it
+        return text[:_MAX_TEXT].decode("utf-8", "replace").strip()
 
 
 def _parse(text: bytes) -> Header:

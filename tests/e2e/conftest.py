@@ -27,7 +27,8 @@ def backend(request: pytest.FixtureRequest) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, runtime: str) -> None:
-    """Sessions outside of Docker that others have on this machine are not seen."""
+    """Sessions outside of Docker that others have on this machine are not seen, nor servers that have ended."""
+    monkeypatch.setenv("XDG_STATE_HOME", f"{runtime}/state")
     if not request.node.get_closest_marker("docker"):  # an engine without root may be found by the variable
         monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
 

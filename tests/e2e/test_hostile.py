@@ -224,6 +224,23 @@ for place in [f"/proc/{pid}/fd/{fd}" for pid in os.listdir("/proc") if pid.isdig
             await outcome(session, tool, session_id=own, **arguments)
 
 
+@pytest.mark.parametrize("to", ["frames", "large frames", "standard error"])
+async def test_a_flood_into_the_servers_own_stream_ends_its_session(repo: Path, to: str) -> None:
+    program = f"""\
+import json, os, struct
+text = json.dumps({{"id": 1 << 40, "ok": {{"list": [0] * ({to!r} == "large frames") * 1_000_000}}}}).encode()
+frames = (struct.pack(">II", len(text), 0) + text) * max(1, 60_000 // len(text))
+data = b"forged\\n" * 9000 if {to!r} == "standard error" else frames
+stream = os.open("/proc/1/fd/2" if {to!r} == "standard error" else "/proc/1/fd/1", os.O_WRONLY)
+while True:
+    os.write(stream, data)
+"""
+    async with two_sessions(repo) as (session, own):
+        await session.call("rewrite", path="attack.py", new_code=program, session_id=own)
+        with pytest.raises(ToolFailed, match="floods"):
+            await session.call("bash", command="python3 attack.py", timeout_s=60, session_id=own)
+
+
 FORGED = [
     '{"env": [], "outcomes": {"x": {}}}',
     '{"env": {"A B": "\\0", "PATH": "/nowhere"}, "entrypoint": "x" * 3_000_000}',

@@ -46,6 +46,7 @@ async def cancel_once_begun(client: Client, repo: Path) -> None:
 def alone(runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other servers on this machine, and what they have left, are not seen."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+    monkeypatch.setenv("XDG_STATE_HOME", f"{runtime}/state")
 
 
 @pytest.fixture

@@ -147,3 +147,29 @@ async def test_an_answer_of_one_form_has_the_whole_limit(connect: Connect, repo:
         alone = text_of(await client.call_tool("view", {"path": "quotes.txt"}))
     assert len(both) < len(alone) <= LIMIT
     assert "(left out: " in alone
+
+
+HIDDEN = "\x1b[2J \x9b31m \u202e"
+
+
+async def test_control_characters_and_bidi_marks_are_escaped_in_text_and_raw_in_data(
+    connect: Connect, repo: Path
+) -> None:
+    (repo / "app.py").write_text(f"said = {HIDDEN!a}\nprint(said)\nraise ValueError(said)\n")
+    (repo / "hidden.txt").write_text(HIDDEN)
+    async with connect() as client:
+        for tool, arguments in (
+            ("bash", {"command": "python3 app.py"}),
+            ("view", {"path": "hidden.txt"}),
+            ("pdb", {"command": "c"}),
+            ("eval", {}),
+            ("grep", {"pattern": "2J", "path": "hidden.txt"}),
+        ):
+            answer = await client.call_tool(tool, arguments)
+            text = text_of(answer)
+            assert r"\x1b[2J \x9b31m \u202e" in text, tool
+            assert all(character.isprintable() or character in "\n\t" for character in text), tool
+        output = (await data(client, "bash", command="python3 app.py"))["output"]
+        assert output.startswith(HIDDEN)
+        refused = text_of(await client.call_tool("view", {"path": f"{HIDDEN}.txt"}))
+        assert r"\x1b[2J" in refused and "\x1b" not in refused

@@ -88,7 +88,7 @@ async def docker_place() -> AsyncIterator[Place]:
 async def _place(name: str) -> AsyncIterator[Place]:
     # Short: the path of a Unix socket has 108 bytes at most, which pytest's tmp_path nearly fills.
     runtime = tempfile.mkdtemp(prefix="pdbox-test-")
-    place = Place(name, {**os.environ, "XDG_RUNTIME_DIR": runtime})
+    place = Place(name, {**os.environ, "XDG_RUNTIME_DIR": runtime, "XDG_STATE_HOME": f"{runtime}/state"})
     yield place
     left = await place.leftovers()
     shutil.rmtree(runtime)

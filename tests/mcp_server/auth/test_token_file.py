@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,37 @@ def test_a_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> No
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidArgument, match="can't be read"):
         TokenFile.read(tmp_path / name)
+
+
+@pytest.mark.timeout(60)
+def test_a_pipe_as_token_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "tokens", 0o600)
+    with pytest.raises(InvalidArgument, match="can't be read: Not a regular file"):
+        TokenFile.read(tmp_path / "tokens")
+
+
+def test_a_link_to_a_token_file_is_followed(tmp_path: Path) -> None:
+    written(tmp_path, f"alice {LONG}")
+    (tmp_path / "link").symlink_to("tokens")
+    assert len(TokenFile.read(tmp_path / "link").entries) == 1
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
+    file = written(tmp_path, f"alice {LONG}")
+    os.chown(file, 12345, -1)
+    with pytest.raises(InvalidArgument, match="belongs to another user"):
+        TokenFile.read(file)
+
+
+def test_a_file_of_root_is_taken_unless_others_may_write_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path, f"alice {LONG}", 0o644)
+    if os.getuid() != 0:
+        pytest.skip("the file must be root's")
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    assert len(TokenFile.read(file).entries) == 1
+    file.chmod(0o666)
+    with pytest.raises(InvalidArgument, match="Others may write"):
+        TokenFile.read(file)

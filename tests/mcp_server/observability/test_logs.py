@@ -156,6 +156,11 @@ def record(message: str, *arguments: object, exc_info: Any = None) -> logging.Lo
     return logging.LogRecord("pdbox.test", logging.ERROR, "f.py", 1, message, arguments, exc_info)
 
 
+def test_what_a_sandbox_says_steers_no_terminal_and_imitates_no_line() -> None:
+    line = Lines(Redactor()).format(record("%s", "\x1b[2J\x9b31m\x07 \u202e a\u2028b\r\nc"))
+    assert line.endswith(r": \x1b[2J\x9b31m\x07 \u202e a\u2028b\r\nc")
+
+
 def test_exception_is_a_field_and_its_secrets_are_masked() -> None:
     redactor = Redactor()
     redactor.learn({"API_KEY": SECRET})

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandbox.docker.attach import AttachedStream, Endpoint, ThreadStream, open_stream
-from sandbox.errors import BackendUnavailable, SandboxLost
+from sandbox.errors import BackendUnavailable, ProtocolViolation, SandboxLost
 from sandbox.transport.pushback_stream import PushbackStream
 
 SWITCHED = (
@@ -87,6 +87,22 @@ async def test_standard_error_goes_to_the_log_by_lines(
             assert list(stream.stderr) == ["broken", "badly"]
             await stream.aclose()
     assert caplog.messages == ["broken", "badly"]
+
+
+async def test_a_flood_of_standard_error_ends_the_stream(tmp_path: Path) -> None:
+    async def answer(client: ByteStream) -> None:
+        await client.receive()
+        await client.send(SWITCHED)
+        with pytest.raises((anyio.BrokenResourceError, anyio.ClosedResourceError)):
+            while True:
+                await client.send(part(2, b"forged line\n" * 5000))
+
+    async with engine(tmp_path / "s", answer) as endpoint:
+        stream = await open_stream(endpoint, "/x")
+        with pytest.raises(ProtocolViolation, match="floods the standard error"):
+            await stream.receive()
+        await stream.aclose()
+        assert len(stream.stderr) == 20
 
 
 async def test_a_refusal_carries_the_engines_words_apart_from_what_clients_are_told(tmp_path: Path) -> None:

@@ -228,3 +228,11 @@ async def test_doctor_finds_all_in_order(docker_place: Place) -> None:
     checks = await examine(DockerBackend(docker_place.environ))
     names = ("engine", "limits", "image", "sandbox", "isolation", "enforced limits")
     assert {check.name: check.ok for check in checks} == dict.fromkeys(names, True), checks
+    assert checks[-1].text.endswith("workspace 1024 MiB, home 1024 MiB, /tmp 512 MiB")
+    major = int(checks[0].text.split()[1].partition(".")[0])
+    if checks[0].text.startswith("Docker"):
+        assert ("seccomp profile lets" in checks[4].text) == (major < 25)
+
+
+async def test_isolation_tells_the_sizes_of_the_folders(sandbox: Sandbox) -> None:
+    assert "64 MiB workspace, 16 MiB home, 16 MiB /tmp" in sandbox.isolation

@@ -234,3 +234,92 @@ def test_headers_are_json_whatever_the_text() -> None:
     frame = pack({"text": "€\ud800\0"}, b"\xff")
     size = struct.unpack(">II", frame[:8])
     assert json.loads(frame[8 : 8 + size[0]]) == {"text": "€\ud800\0"} and frame[-1:] == b"\xff"
+
+
+TINY = struct.pack(">II", 2, 0) + b"{}"
+LARGE = pack({"id": 999, "ok": {"list": [0] * 1_000_000}})
+
+
+@pytest.mark.parametrize(
+    "frame", [TINY, LARGE, TINY[:4] + struct.pack(">I", 8 << 20) + b"{}" + b"\0" * (8 << 20)]
+)
+async def test_a_flood_of_frames_without_a_request_ends_the_connection(frame: bytes) -> None:
+    async with connected() as (connection, guest), anyio.create_task_group() as tasks:
+
+        async def flood() -> None:
+            with pytest.raises(anyio.BrokenResourceError):
+                while True:
+                    await guest.stream.send(frame * max(1, 60_000 // len(frame)))
+
+        tasks.start_soon(flood)
+        with pytest.raises(ProtocolViolation, match="floods this server"):
+            await connection.request("ping")
+
+
+async def test_late_answers_are_no_flood() -> None:
+    async with connected() as (connection, guest):
+        for _ in range(3):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(connection.request, "files.diff")
+                number = (await guest.hear())["id"]
+                tasks.cancel_scope.cancel()
+            assert (await guest.hear())["op"] == "cancel"
+            for _ in range(1000):
+                await guest.say({"id": number, "progress": {}})
+            await guest.say({"id": number, "ok": {}})
+        async with anyio.create_task_group() as tasks:
+
+            async def reply() -> None:
+                await guest.say({"id": (await guest.hear())["id"], "ok": {}})
+
+            tasks.start_soon(reply)
+            assert await connection.request("ping") == ({}, b"")
+
+
+async def test_others_have_their_turns_while_many_frames_of_a_request_are_read() -> None:
+    async with connected() as (connection, guest):
+        turns = told = 0
+
+        def count(header: dict[str, Any], payload: bytes) -> None:
+            nonlocal told
+            told += 1
+
+        async with anyio.create_task_group() as tasks:
+
+            async def answer() -> None:
+                number = (await guest.hear())["id"]
+                progress = pack({"id": number, "progress": {}})
+                await guest.stream.send(progress * 3000 + pack({"id": number, "ok": {}}))
+
+            async def other() -> None:
+                nonlocal turns
+                while True:
+                    await anyio.lowlevel.checkpoint()
+                    turns += told > 0
+
+            tasks.start_soon(answer)
+            tasks.start_soon(other)
+            await connection.request("files.diff", on_progress=count)
+            tasks.cancel_scope.cancel()
+        assert told == 3000 and turns >= 30
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"OCI runtime exec failed: exec failed: unable to start\r\n", b"cannot exec in a stopped container\n"],
+)
+async def test_a_message_of_the_engine_is_no_frame_and_goes_to_the_log_only(text: bytes) -> None:
+    async with anyio.create_task_group() as tasks:
+        mine, its = await pair()
+        await its.send(text)
+        await its.aclose()
+        with pytest.raises(SandboxLost, match="The engine opened no way into the sandbox") as caught:
+            await GuestConnection.open(mine, tasks, timeout_s=60)
+        assert caught.value.details == text.decode().strip() and text.decode()[:3] not in str(caught.value)
+
+
+async def test_a_guest_that_greets_twice_is_refused() -> None:
+    async with connected() as (connection, guest):
+        await guest.say(HELLO)
+        await connection.ended.wait()
+        assert isinstance(connection.lost, ProtocolViolation)

@@ -7,7 +7,7 @@ import time
 from .process import DebuggedProcess
 from .reports import Reports
 from .requests import Requests
-from .state import RUNNING, STOPPED, WAITING, ProgramState, seconds_until
+from .state import EXITED, RUNNING, STOPPED, WAITING, ProgramState, seconds_until
 from .stops import Stops
 from .streams import Streams
 
@@ -24,8 +24,8 @@ _LOOK_SHARE = 20
 FADE_S = 0.1
 """Time that the descendants of a program are given to end after it."""
 _LEFT_RUNNING = (
-    "It has left processes running that no debugger leads, breakpoints are not hit in them: pid %s. A daemon is debugged in the"
-    " foreground."
+    "It has left processes running that no debugger leads, breakpoints are not hit in them: pid %s. `q` kills them. A daemon is"
+    " debugged in the foreground."
 )
 
 
@@ -79,6 +79,12 @@ class Outcome:
             return []
         pids = state.run.child.find_left(min(seconds_until(deadline), FADE_S))
         return [_LEFT_RUNNING % ", ".join(map(str, pids[:5]))] if pids else []
+
+    def kill_left_running(self) -> int:
+        """Kill the processes that the program left running when it exited; returns their number."""
+        with self._state.changed:
+            run = self._state.run if self._state.name == EXITED else None
+        return run.kill() if run is not None else 0
 
     def _is_settled(self, target: DebuggedProcess, number: int) -> bool:
         state = self._state

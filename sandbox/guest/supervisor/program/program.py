@@ -23,6 +23,8 @@ from .state import NOT_STARTED, RUNNING, STOPPED, WAITING, ProgramState
 from .stops import Stops
 from .streams import Streams
 
+_KILLED_LEFT = "Processes that the program had left running, and that were killed now: %d."
+
 
 class Program:
     """Serves the operations on the program, each with the parts that it needs."""
@@ -56,7 +58,8 @@ class Program:
     ) -> dict:
         """Give pdb `lines`; returns the `Stop`.
 
-        Starts the program if none runs. A running one takes only `q`, which kills it.
+        Starts the program if none runs. A running one takes only `q`, which kills it; of one that has exited, `q`
+        kills the processes that it left running.
 
         After `running_after_s` a program that was resumed is left `running`; an evaluation has until
         `timeout_s`.
@@ -76,6 +79,8 @@ class Program:
                 self._check_stop(expect_stop)
                 self._check_lines(lines)
                 self._reports.notice_unseen()
+            if pdb_lines.ends_program(lines) and (killed := self._outcome.kill_left_running()):
+                return self._reports.answer_other([_KILLED_LEFT % killed], call)
             return self._commands.run(lines, entrypoint, deadline, began + running_after_s, call)
         finally:
             self._requests.leave_turn()

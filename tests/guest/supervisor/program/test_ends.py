@@ -170,6 +170,34 @@ def test_processes_that_a_program_leaves_running_are_told(guest: Guest) -> None:
     assert not any("left processes" in notice for notice in guest.client.pdb("c")["notices"])
 
 
+def test_a_daemon_that_a_program_left_running_ends_with_q(guest: Guest) -> None:
+    daemon = """\
+import os, sys, time
+if os.fork():
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+open("pid.new", "w").write(str(os.getpid()))
+os.rename("pid.new", "pid")
+for descriptor in range(3):
+    os.close(descriptor)
+time.sleep(1000)
+"""
+    assert start(guest, daemon, "c")["state"] == "exited"
+    while not (guest.workdir / "pid").exists():
+        pass
+    pid = int((guest.workdir / "pid").read_text())
+    os.kill(pid, 0)
+    stop = guest.client.pdb("q")
+    assert stop["state"] == "exited" and "were killed now: 1" in stop["notices"][0]
+    with pytest.raises(ProcessLookupError):
+        while True:
+            os.kill(pid, 0)
+    with pytest.raises(Refused, match="has exited"):
+        guest.client.pdb("q")
+
+
 def test_a_program_that_ends_under_an_inspection_has_exited(guest: Guest) -> None:
     start(guest, "import os, time\nx = 1\n", "n")
     with pytest.raises(Refused, match=r"has exited \(exit code 3\)"):

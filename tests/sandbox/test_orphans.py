@@ -1,0 +1,116 @@
+"""Sandboxes whose supervisor was stopped by a program in them, so that they never end by themselves."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio.abc import TaskGroup
+
+from sandbox.backend import Backend, Sandbox
+from sandbox.server_files import has_dead_servers
+from sandbox.spec import Lifetime
+from sandbox.transport.connection import GuestConnection
+from tests.sandbox.conftest import Place, quiet, shell
+
+Connect = Callable[[Sandbox], Awaitable[GuestConnection]]
+
+GRACE_S = 5000.0
+LIFETIME = Lifetime(grace_s=GRACE_S, idle_s=2 * GRACE_S)
+
+
+def let_pass(place: Place, seconds: float) -> None:
+    """Have all servers of this place been seen last so long ago."""
+    then = time.time() - seconds
+    for file in server_files(place):
+        os.utime(file, times=(then, then))
+
+
+def server_files(place: Place) -> list[Path]:
+    return list(Path(place.environ["XDG_STATE_HOME"]).glob("pdbox/servers/*"))
+
+
+def release(backend: Backend) -> None:
+    """What the end of a server does, killed or not."""
+    assert backend.server_files is not None
+    backend.server_files.release()
+
+
+@pytest.fixture
+def user() -> str:
+    return uuid.uuid4().hex
+
+
+@pytest.fixture
+async def immortal(backend: Backend, place: Place, user: str, connect: Connect, tasks: TaskGroup) -> Sandbox:
+    """A sandbox whose supervisor stands still."""
+    sandbox = await backend.start(place.spec(user=user, lifetime=LIFETIME), quiet)
+    guest = await connect(sandbox)
+    # The shell's parent is the supervisor. The shell ends only if that was not stopped.
+    with anyio.move_on_after(2) as stopped:
+        await shell(guest, "kill -STOP $PPID; sleep 0.2")
+    assert stopped.cancelled_caught
+    return sandbox
+
+
+async def test_it_is_swept_when_its_server_is_gone_for_its_grace_and_not_before(
+    backend: Backend, place: Place, user: str, immortal: Sandbox
+) -> None:
+    other = place.backend()
+    async with other.lifespan():
+        let_pass(place, 10 * GRACE_S)
+        await other.sweep(user)
+        assert len(await other.of_user(user)) == 1, "its server lives"
+        release(backend)
+        assert has_dead_servers(place.environ)
+        let_pass(place, GRACE_S)
+        await other.sweep(user)
+        assert len(await other.of_user(user)) == 1, "its grace is not over"
+        let_pass(place, GRACE_S + 600)
+        await other.sweep(uuid.uuid4().hex)
+        assert len(await other.of_user(user)) == 1, "it is of another user"
+        await other.sweep(user)
+        assert await other.of_user(user) == []
+
+
+async def test_one_that_another_server_has_adopted_lasts_as_long_as_that_server(
+    backend: Backend, place: Place, user: str, immortal: Sandbox
+) -> None:
+    keeper, other = place.backend(), place.backend()
+    async with keeper.lifespan(), other.lifespan():
+        (found,) = await keeper.of_user(user)
+        await keeper.keep(found, LIFETIME)
+        release(backend)
+        let_pass(place, 10 * GRACE_S)
+        await other.sweep(user)
+        assert len(await other.of_user(user)) == 1, "it is in use"
+        release(keeper)
+        let_pass(place, GRACE_S + 600)
+        await other.sweep(user)
+        assert await other.of_user(user) == []
+
+
+async def test_one_of_a_server_that_is_unknown_here_is_left_alone(
+    backend: Backend, place: Place, user: str, immortal: Sandbox
+) -> None:
+    stranger = Place(place.name, {**place.environ, "XDG_STATE_HOME": place.environ["XDG_STATE_HOME"] + "2"})
+    other = stranger.backend()
+    async with other.lifespan():
+        release(backend)
+        let_pass(place, 10 * GRACE_S)
+        await other.sweep(user)
+        (found,) = await other.of_user(user)
+        await other.remove(found)
+
+
+async def test_a_server_that_leaves_nothing_leaves_no_file(backend: Backend, place: Place, user: str) -> None:
+    sandbox = await backend.start(place.spec(user=user), quiet)
+    assert not has_dead_servers(place.environ)
+    await sandbox.aclose()
+    release(backend)
+    assert not server_files(place)
