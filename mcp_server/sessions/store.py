@@ -15,7 +15,9 @@ from anyio.abc import TaskGroup, TaskStatus
 from mcp_server.errors import contain
 from mcp_server.observability import logs
 from mcp_server.redaction.redactor import Redactor
+from mcp_server.sessions.kept_edits import Kept, KeptEdits, Opened
 from mcp_server.sessions.pool import Pool
+from mcp_server.sessions.recovery import EXPIRED, GONE, Recovery
 from mcp_server.sessions.requests import FindTask, Requests
 from mcp_server.sessions.slot import SessionSlot
 from mcp_server.trajectories.recent import Ongoing
@@ -51,6 +53,9 @@ _START = "`start_session` opens a new session."
 _SERVER_PER_CALL = (
     f"{_START} If it was opened by an earlier call, this client starts a server for each call: sessions then need"
     " a server that is started with `--keep-sessions`."
+)
+_NOTHING_KEPT = (
+    "No edits of such a session are kept: the session_id is unknown, or was closed, or is too old."
 )
 _FULL = "`list_sessions` shows yours; `close_session` ends one."
 _FULL_OF_KEPT = "`close_session` ends one; those of earlier servers end {:.0f} min after their last call."
@@ -91,6 +96,7 @@ class SessionStore:
         pool: int = 0,
         recorder: Recorder | None = None,
         find_task: FindTask | None = None,
+        edits: KeptEdits | None = None,
     ) -> None:
         """
         Args:
@@ -99,6 +105,7 @@ class SessionStore:
             pool: how many sandboxes are kept ready.
             recorder: writes the calls on each session to a file.
             find_task: loads one of the tasks that clients may name.
+            edits: where the edits of sessions are kept, in case their sandboxes are lost.
             redact: mask what looks like a secret; `redact_names`: going by the names of values, too.
         """
         self._redact = redact
@@ -112,6 +119,7 @@ class SessionStore:
         self._user = user
         self._pool_size = pool
         self.recorder = recorder
+        self._recovery = Recovery(edits)
         self._keep = policy.lifetime.kept
         """Sessions outlive the server, and those that earlier ones left are found again."""
         self._backend: Backend | None = None
@@ -174,16 +182,77 @@ class SessionStore:
 
         Raises:
             Conflict: there are as many as there may be.
+            NotFound: there is nothing to resume.
             PdboxError: what `open_session` raises.
         """
-        handle = handle or new_handle()
+        if request.resume is not None:
+            session = await self._resume(owner, request, report)
+            session.notice = ""  # `info` has it, too
+            return session
+        return await self._open(owner, request, report, handle or new_handle())
+
+    async def reopen(self, owner: str, request: SessionRequest, report: Report, handle: str) -> Session:
+        """Open a session with a handle that had one: with its edits if it was lost, which its notice says, else anew.
+
+        Raises:
+            PdboxError: as `open` does.
+        """
+        if await self._recovery.load(owner, session_key(handle)) is None:
+            return await self._open(owner, request, report, handle)
+        return await self._resume(owner, replace(request, resume=handle), report)
+
+    async def _resume(self, owner: str, request: SessionRequest, report: Report) -> Session:
+        handle = request.resume or ""
+        key = session_key(handle)
+        async with self._locks.hold(key):
+            kept = await self._recovery.load(owner, key)
+            if kept is None:
+                raise NotFound(_NOTHING_KEPT, _START)
+            if await self._is_alive(owner, handle, key):
+                raise Conflict(
+                    "This session is still there, with all its edits.", "Go on with its session_id."
+                )
+            return await self._open(owner, kept.opened.merge(request), report, handle, kept)
+
+    async def _is_alive(self, owner: str, handle: str, key: str) -> bool:
+        """Look for a sandbox that answers. One that doesn't is removed: there must not be two of one key."""
+        slot = self._by_key.get(key)
+        if slot is not None and not slot.is_over:
+            return True
+        if slot is not None:
+            await slot.gone.wait()
+        try:
+            await self._adopt(owner, handle, key)
+            return True
+        except NotFound:
+            backend = await self._ensure_backend()
+            for one in await backend.find(owner, key):
+                await backend.remove(one)
+            return False
+
+    async def _open(
+        self, owner: str, request: SessionRequest, report: Report, handle: str, kept: Kept | None = None
+    ) -> Session:
         identity = Identity(handle, owner, self._user)
         completed, policy = await self.requests.complete(request)
+        opened = Opened.of(request, source_of(completed))
+        if kept is not None and kept.opened.source != opened.source:
+            raise InvalidArgument(
+                "This session was opened for another repository.", "Leave `repo`, `ref` and `image` out."
+            )
 
         async def make(backend: Backend, tasks: TaskGroup) -> Session:
             session = await open_session(backend, completed, policy, identity, report, tasks, self._pool.take)
             if self.recorder is not None:
                 self.recorder.note_request(session, completed)
+            try:
+                if kept is not None:
+                    session.notice = await self._recovery.restore(session, kept, request)
+                await self._recovery.follow(owner, session, opened)
+            except BaseException:  # cancellation too: no sandbox without a session
+                with anyio.CancelScope(shield=True):
+                    await session.aclose()
+                raise
             return session
 
         try:
@@ -254,11 +323,17 @@ class SessionStore:
             slot.end()
             await slot.gone.wait()
 
-    async def check(self, session: Session) -> None:
+    async def check(
+        self, owner: str, session: Session, lost: SandboxLost | None = None, *, reopens: bool = False
+    ) -> None:
         """Drop the session if its sandbox is really gone, rather than one connection to it.
 
+        Args:
+            lost: the reason, as a call on it came to know it.
+            reopens: the next call opens the session again.
+
         Raises:
-            NotFound: its time was over, or it was closed meanwhile.
+            NotFound: it is gone, and its edits are kept; its time was over; or it was closed meanwhile.
         """
         if session.closed:
             raise NotFound("The session was closed while this call ran.", _START)
@@ -267,14 +342,23 @@ class SessionStore:
         except SandboxLost as exc:
             log.info("session dropped: %s", exc)
             await self._end(session)
-            if session.expiry.over or isinstance(exc, SessionExpired):
+            expired = session.expiry.over or isinstance(exc, SessionExpired)
+            reason = EXPIRED if expired else (lost or exc).message
+            if (
+                told := await self._recovery.explain(owner, session.key, reason, reopens=reopens)
+            ) is not None:
+                raise told from exc
+            if expired:
                 raise self._unknown() from exc
 
     async def _find_by_handle(self, owner: str, handle: str) -> Session:
         key = session_key(handle)
-        # Two calls with the handle of a session to adopt must not adopt it twice.
-        async with self._locks.hold(key):
-            session = self._get_own(owner, key) or await self._adopt(owner, handle, key)
+        try:
+            # Two calls with the handle of a session to adopt must not adopt it twice.
+            async with self._locks.hold(key):
+                session = self._get_own(owner, key) or await self._adopt(owner, handle, key)
+        except NotFound as exc:
+            raise await self._recovery.explain(owner, key, GONE, reopens=False) or exc from None
         session.handle = handle  # not known yet, if it was found without
         return session
 
@@ -296,7 +380,16 @@ class SessionStore:
                 return session
             if not self.opens_by_itself:
                 raise InvalidArgument("There is no session yet.", "`start_session` with `repo` opens one.")
-            return await self._resume_kept(owner) or await self.open(owner, SessionRequest(), report)
+            if (session := await self._resume_kept(owner)) is not None:
+                return session
+            for slot in [one for one in self._slots if one.owner == owner and one.is_over]:
+                await slot.gone.wait()
+            lost = self._recovery.lost_handles(owner)
+            if len(lost) > 1:
+                raise _ambiguity(len(lost), "lost")
+            if lost:
+                return await self.reopen(owner, SessionRequest(), report, lost[0])
+            return await self.open(owner, SessionRequest(), report)
 
     def _get_only(self, owner: str) -> Session | None:
         """The session that a call of `owner` without a handle means, if it is open here.
@@ -368,7 +461,9 @@ class SessionStore:
 
     def _make_adopter(self, found: SandboxInfo, handle: str | None) -> Make:
         async def make(backend: Backend, tasks: TaskGroup) -> Session:
-            return await adopt_session(backend, found, handle, self._policy.lifetime, tasks)
+            session = await adopt_session(backend, found, handle, self._policy.lifetime, tasks)
+            await self._recovery.follow(found.owner, session, None)
+            return session
 
         return make
 
@@ -452,9 +547,17 @@ class SessionStore:
                 slot.is_over = True
                 if self.recorder is not None:
                     await contain("the end of a record", self._end_record(self.recorder, slot, session))
+                # First: while its sandbox is removed, a call must find that it was closed, or what it lost.
+                await contain("the end of edits", self._end_edits(slot, session))
                 await slot.release(session)
             if self._by_key.get(session.key) is slot:
                 del self._by_key[session.key]
+
+    async def _end_edits(self, slot: SessionSlot, session: Session) -> None:
+        if slot.kept:
+            self._recovery.leave(session)
+        else:
+            await self._recovery.end(slot.owner, session, lost=not (session.closed or self._closing))
 
     async def _end_record(self, recorder: Recorder, slot: SessionSlot, session: Session) -> None:
         reason: Reason = "sandbox lost"
@@ -483,6 +586,7 @@ class SessionStore:
                 task_status.started(backend)
                 try:
                     await contain("the sweep at start", self._sweep(backend))
+                    await contain("the sweep of edits", self._recovery.sweep())
                     await anyio.sleep_forever()
                 finally:
                     # Whatever ends the server: sessions need their backend to be removed.
@@ -522,7 +626,7 @@ class OwnersSessions:
 
     async def open(self, request: SessionRequest, report: Report) -> Session:
         # Known before there is a sandbox: an answer in time tells it.
-        self.ongoing.handle = new_handle()
+        self.ongoing.handle = request.resume or new_handle()
         session = await self.store.open(self.ongoing.owner, request, report, self.ongoing.handle)
         self.ongoing.opened = session
         logs.note_session(session)
