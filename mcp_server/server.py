@@ -48,7 +48,7 @@ from mcp_server.sessions.pending import WAIT, PendingCalls, has_schemas, time_le
 from mcp_server.sessions.store import OwnersSessions, SessionStore
 from mcp_server.trajectories.recent import Ongoing, Trajectories
 from mcp_server.trajectories.recorder import Origin
-from sandbox.errors import InvalidArgument, PdboxError, SandboxLost
+from sandbox.errors import InvalidArgument, PdboxError, ProtocolViolation, SandboxLost
 from sandbox.session.session import Session
 from tools._advice import hidden_tools, leave_out
 from tools._tool import SESSION_ID, Call, Report, Tool
@@ -263,7 +263,7 @@ class PdboxServer(MCPServer[Any]):
         try:
             with session.expiry.running():
                 return await work
-        except SandboxLost as exc:
+        except (SandboxLost, ProtocolViolation) as exc:
             named = current(self._defaults).session is not None
             reopens = named or (ongoing.handle is None and self._store.opens_by_itself)
             await self._store.check(ongoing.owner, session, exc, reopens=reopens)

@@ -121,10 +121,10 @@ class KeptEdits:
             return None
         return cls(state / "pdbox" / "edits", max_age_s)
 
-    async def begin(self, owner: str, key: str, opened: Opened | None) -> Journal | None:
+    async def begin(self, owner: str, key: str, opened: Opened | None = None) -> Journal | None:
         """Return the journal of a session, begun anew unless it has one; None, with a line in the log, if none can be written.
 
-        `opened`: None if another server opened the session, and so began it.
+        `opened`: None for one that was begun.
         """
         journal = Journal(self._path(owner, key), self._limiter())
         try:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
+
+import anyio
 
 from mcp_server.sessions.kept_edits import Journal, Kept, KeptEdits, Opened
 from sandbox.errors import NotFound, PdboxError, SandboxLost
@@ -36,12 +38,25 @@ class Recovery:
         self._lost: dict[str, tuple[str, str]] = {}
         """Key to owner and handle of sessions that were lost here, and not opened again."""
 
-    async def follow(self, owner: str, session: Session, opened: Opened | None) -> None:
-        """Keep the edits of an open session from now on. `opened`: None for one that another server opened."""
+    @asynccontextmanager
+    async def beginning(self, owner: str, key: str, opened: Opened, *, new: bool) -> AsyncGenerator[None]:
+        """Open a session in the body: whoever serves it afterwards, edits can be kept. Of a `new` one a failure leaves nothing."""
+        if self._edits is not None:
+            await self._edits.begin(owner, key, opened)
+        try:
+            yield
+        except BaseException:
+            if new:
+                with anyio.CancelScope(shield=True):
+                    await self.forget(owner, key)
+            raise
+
+    async def follow(self, owner: str, session: Session) -> None:
+        """Keep the edits of an open session from now on."""
         self._lost.pop(session.key, None)
         if self._edits is None:
             return
-        journal = await self._edits.begin(owner, session.key, opened)
+        journal = await self._edits.begin(owner, session.key)
         if journal is not None:
             self._journals[session.key] = journal
             session.workspace.keep = partial(_keep, session, journal)
@@ -120,7 +135,7 @@ class Recovery:
                 failed.append(f"{file.path} ({exc.message})")
         missing = [name for name in kept.opened.env if name not in request.env]
         notice = _notice(kept, other, failed, missing)
-        await session.save_metadata(replace(session.metadata, notices=(*session.metadata.notices, notice)))
+        session.notice = notice
         return notice
 
 

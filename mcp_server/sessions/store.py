@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import anyio
@@ -29,6 +30,7 @@ from sandbox.errors import (
     InvalidArgument,
     NotFound,
     PdboxError,
+    ProtocolViolation,
     SandboxError,
     SandboxLost,
     SessionExpired,
@@ -241,18 +243,16 @@ class SessionStore:
                 "This session was opened for another repository.", "Leave `repo`, `ref` and `image` out."
             )
 
+        restore = None if kept is None else partial(self._recovery.restore, kept=kept, request=request)
+
         async def make(backend: Backend, tasks: TaskGroup) -> Session:
-            session = await open_session(backend, completed, policy, identity, report, tasks, self._pool.take)
+            async with self._recovery.beginning(owner, session_key(handle), opened, new=kept is None):
+                session = await open_session(
+                    backend, completed, policy, identity, report, tasks, self._pool.take, restore
+                )
+            await self._recovery.follow(owner, session)
             if self.recorder is not None:
                 self.recorder.note_request(session, completed)
-            try:
-                if kept is not None:
-                    session.notice = await self._recovery.restore(session, kept, request)
-                await self._recovery.follow(owner, session, opened)
-            except BaseException:  # cancellation too: no sandbox without a session
-                with anyio.CancelScope(shield=True):
-                    await session.aclose()
-                raise
             return session
 
         try:
@@ -324,7 +324,7 @@ class SessionStore:
             await slot.gone.wait()
 
     async def check(
-        self, owner: str, session: Session, lost: SandboxLost | None = None, *, reopens: bool = False
+        self, owner: str, session: Session, lost: SandboxError | None = None, *, reopens: bool = False
     ) -> None:
         """Drop the session if its sandbox is really gone, rather than one connection to it.
 
@@ -334,6 +334,7 @@ class SessionStore:
 
         Raises:
             NotFound: it is gone, and its edits are kept; its time was over; or it was closed meanwhile.
+            SandboxLost: the guest broke the protocol.
         """
         if session.closed:
             raise NotFound("The session was closed while this call ran.", _START)
@@ -350,6 +351,8 @@ class SessionStore:
                 raise told from exc
             if expired:
                 raise self._unknown() from exc
+            if isinstance(lost, ProtocolViolation):
+                raise  # it says what to do next
 
     async def _find_by_handle(self, owner: str, handle: str) -> Session:
         key = session_key(handle)
@@ -462,7 +465,7 @@ class SessionStore:
     def _make_adopter(self, found: SandboxInfo, handle: str | None) -> Make:
         async def make(backend: Backend, tasks: TaskGroup) -> Session:
             session = await adopt_session(backend, found, handle, self._policy.lifetime, tasks)
-            await self._recovery.follow(found.owner, session, None)
+            await self._recovery.follow(found.owner, session)
             return session
 
         return make
