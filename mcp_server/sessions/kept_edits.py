@@ -162,9 +162,11 @@ class KeptEdits:
             )
             limit = time.time() - self._max_age_s
             for number, (changed, path) in enumerate(found):
-                # A time in the future comes of a clock that was wrong: it must not make a file immortal.
-                if changed < limit or changed > time.time() + self._max_age_s or number >= MAX_FILES:
+                if changed < limit or number >= MAX_FILES:
                     _remove(path)
+                elif changed > time.time() + 60:
+                    with suppress(OSError):
+                        os.utime(path)  # the clock was wrong: neither lost nor kept for ever
             with suppress(OSError):
                 owner.rmdir()  # if it is empty
 

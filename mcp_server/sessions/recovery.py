@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 
 import anyio
@@ -13,6 +14,7 @@ import anyio
 from mcp_server.sessions.kept_edits import Journal, Kept, KeptEdits, Opened
 from sandbox.errors import NotFound, PdboxError, SandboxLost
 from sandbox.opening.request import SessionRequest
+from sandbox.session.debugger import Breakpoint
 from sandbox.session.session import Session
 from sandbox.session.workspace import WrittenFile
 
@@ -23,8 +25,16 @@ EXPIRED = "This session has expired."
 _BY_ID = "`start_session` with resume=SESSION_ID (the id of this session) opens it again with them."
 _BY_NEXT_CALL = "The next call opens it again with them."
 _MAX_NAMES = 5
+_MAX_POINTS = 20
 _MAX_LOST = 1000
 _SWEEP_EACH_S = 3600.0
+
+
+@dataclass(frozen=True)
+class _Lost:
+    owner: str
+    handle: str
+    breakpoints: tuple[Breakpoint, ...]
 
 
 class Recovery:
@@ -35,8 +45,8 @@ class Recovery:
         self._edits = edits
         self._swept = 0.0
         self._journals: dict[str, Journal] = {}
-        self._lost: dict[str, tuple[str, str]] = {}
-        """Key to owner and handle of sessions that were lost here, and not opened again."""
+        self._lost: dict[str, _Lost] = {}
+        """By key: sessions that were lost here, and not opened again."""
 
     @asynccontextmanager
     async def beginning(self, owner: str, key: str, opened: Opened, *, new: bool) -> AsyncGenerator[None]:
@@ -73,7 +83,8 @@ class Recovery:
         if time.monotonic() > self._swept + _SWEEP_EACH_S:
             await self.sweep()
         if session.handle is not None:
-            self._lost[session.key] = owner, session.handle
+            points = tuple(session.debugger.breakpoints.values())
+            self._lost[session.key] = _Lost(owner, session.handle, points)
             if len(self._lost) > _MAX_LOST:
                 del self._lost[next(iter(self._lost))]
 
@@ -100,7 +111,7 @@ class Recovery:
 
     def lost_handles(self, owner: str) -> list[str]:
         """Handles of the sessions of `owner` that were lost here."""
-        return [handle for one, handle in self._lost.values() if one == owner]
+        return [one.handle for one in self._lost.values() if one.owner == owner]
 
     async def explain(self, owner: str, key: str, reason: str, *, reopens: bool) -> NotFound | None:
         """The refusal of a call on a session that was lost; None if no edit of it is kept.
@@ -134,9 +145,9 @@ class Recovery:
             except PdboxError as exc:
                 failed.append(f"{file.path} ({exc.message})")
         missing = [name for name in kept.opened.env if name not in request.env]
-        notice = _notice(kept, other, failed, missing)
-        session.notice = notice
-        return notice
+        lost = self._lost.get(session.key)
+        session.notice = _notice(kept, other, failed, missing, lost.breakpoints if lost else ())
+        return session.notice
 
 
 async def _keep(session: Session, journal: Journal, files: Sequence[WrittenFile]) -> None:
@@ -150,7 +161,9 @@ async def _keep(session: Session, journal: Journal, files: Sequence[WrittenFile]
         )
 
 
-def _notice(kept: Kept, other: list[str], failed: list[str], missing: list[str]) -> str:
+def _notice(
+    kept: Kept, other: list[str], failed: list[str], missing: list[str], points: Sequence[Breakpoint]
+) -> str:
     done = [path for path in kept.files if not any(text.startswith(f"{path} (") for text in failed)]
     parts = [
         f"This session lost its sandbox; this is a new one. {_count(kept)} back: {_names(done)}."
@@ -161,9 +174,16 @@ def _notice(kept: Kept, other: list[str], failed: list[str], missing: list[str])
         if other
         else "",
         f"Its environment had {_names(missing)}: give `env` again." if missing else "",
-        "The program, breakpoints and what `bash` or programs changed are lost.",
+        "The program, its breakpoints and what `bash` or programs changed are lost.",
+        f"The breakpoints were: {'; '.join(map(_command, points[:_MAX_POINTS]))}." if points else "",
     ]
     return " ".join(filter(None, parts))
+
+
+def _command(point: Breakpoint) -> str:
+    """The command of pdb that sets it again."""
+    condition = f", {point.condition[:200]}" if point.condition else ""
+    return f"{'tbreak' if point.temporary else 'b'} {point.path[:200]}:{point.line}{condition}"
 
 
 def _count(kept: Kept) -> str:

@@ -74,7 +74,7 @@ async def test_a_file_edited_often_takes_a_bounded_place_and_too_much_is_refused
 async def test_what_is_old_or_too_much_is_swept_but_not_that_of_open_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_edits, "MAX_FILES", 3)
+    monkeypatch.setattr(kept_edits, "MAX_FILES", 4)
     edits = KeptEdits(tmp_path)
     now = time.time()
     ages = {"new": 0.0, "hour": 3600.0, "day": 25 * 3600.0, "held": 99 * 3600.0, "future": -99 * 3600.0}
@@ -83,13 +83,15 @@ async def test_what_is_old_or_too_much_is_swept_but_not_that_of_open_sessions(
         os.utime(tmp_path / "o" / name, (now - age, now - age))
     (gone := tmp_path / "p").mkdir()
     await edits.sweep({"held"})
-    assert {path.name for path in (tmp_path / "o").iterdir()} == {"new", "hour", "held"}
+    assert {path.name for path in (tmp_path / "o").iterdir()} == {"new", "hour", "held", "future"}
+    assert (tmp_path / "o" / "future").stat().st_mtime < now + 3600
+    (tmp_path / "o" / "future").unlink()
     assert not gone.exists()
     for number in range(5):
         await begin(edits, str(number))
         os.utime(tmp_path / "o" / str(number), (now - 10 * number - 10, now - 10 * number - 10))
     await edits.sweep({"held"})
-    assert {path.name for path in (tmp_path / "o").iterdir()} == {"new", "0", "1", "held"}
+    assert {path.name for path in (tmp_path / "o").iterdir()} == {"new", "0", "1", "2", "held"}
 
 
 async def test_a_folder_that_can_not_be_written_costs_the_keeping_alone(tmp_path: Path) -> None:

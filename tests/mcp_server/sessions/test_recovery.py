@@ -101,6 +101,8 @@ async def test_a_lost_session_is_resumed_with_its_edits_under_the_same_id(repo: 
             edits=[{"path": "data.txt", "new_code": "ü\n"}, {"path": "new/x.py", "new_code": "x = 1\n"}],
             **of,
         )
+        await client.call("pdb", command="b app.py:3, n > 1\ntbreak app.py:5", **of)
+        await client.call("rewrite", path="app.py", start=1, end=0, new_code="# top", **of)
         patch = (await client.call("diff", **of))["patch"]
         await client.call("bash", command="echo y > y.py", **of)
         await lose(client, **of)
@@ -114,6 +116,7 @@ async def test_a_lost_session_is_resumed_with_its_edits_under_the_same_id(repo: 
         assert again["entrypoint"] == "python app.py"
         (notice,) = [one for one in again["notices"] if "lost" in one]
         assert "3 edited files are back: app.py, data.txt, new/x.py." in notice
+        assert "The breakpoints were: b app.py:4, n > 1; tbreak app.py:6." in notice
         assert "Its environment had COLOUR: give `env` again." in notice
         assert (await client.call("diff", **of))["patch"] == patch
         assert (await client.call("eval", **of))["output"] == "84"
