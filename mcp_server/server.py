@@ -265,7 +265,7 @@ class PdboxServer(MCPServer[Any]):
                 return await work
         except (SandboxLost, ProtocolViolation) as exc:
             named = current(self._defaults).session is not None
-            reopens = named or (ongoing.handle is None and self._store.opens_by_itself)
+            reopens = named or (ongoing.handle is None and self._store.default_session)
             await self._store.check(ongoing.owner, session, exc, reopens=reopens)
             raise
 

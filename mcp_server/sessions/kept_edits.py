@@ -2,6 +2,7 @@
 
 Each session has one file below the state folder, named by its owner and the hash of its handle. The file grows by a
 record for each acknowledged edit, with the whole content of the files, so that a record is there as a whole or not at all.
+The system writes it to the disk when it likes: a machine that loses its power may lose the edits of the last seconds.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import anyio
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
+from sandbox.errors import SandboxError
 from sandbox.opening.request import SessionRequest
 from sandbox.session.workspace import WrittenFile
 
@@ -135,8 +137,17 @@ class KeptEdits:
         return journal
 
     async def load(self, owner: str, key: str) -> Kept | None:
-        """The edits of that session of `owner`, if there are any kept."""
-        return await anyio.to_thread.run_sync(_load, self._path(owner, key), limiter=self._limiter())
+        """The edits of that session of `owner`, if there are any kept.
+
+        Raises:
+            SandboxError: they can't be read.
+        """
+        try:
+            return await anyio.to_thread.run_sync(_load, self._path(owner, key), limiter=self._limiter())
+        except OSError as exc:
+            raise SandboxError(
+                f"The edits that are kept can't be read: {exc.strerror}.", "Call again."
+            ) from exc
 
     async def remove(self, owner: str, key: str) -> None:
         """Forget the session."""
@@ -172,7 +183,7 @@ class KeptEdits:
 
 
 class Journal:
-    """The file of one open session. It fails silently but once: the first edit that is not kept is told."""
+    """The file of one open session."""
 
     def __init__(self, path: Path, limiter: anyio.CapacityLimiter) -> None:
         self._path = path
@@ -197,7 +208,7 @@ class Journal:
         else:
             for folder in (self._path.parent.parent, self._path.parent):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _replace(self._path, [_pack(opened.model_dump_json().encode(), b"")])
+            _replace(self._path, [_pack(opened.model_dump_json().encode(), b"")], sync=False)
         self._rewrite_at = self._path.stat().st_size + _SLACK
 
     async def keep(self, files: Sequence[WrittenFile]) -> None:
@@ -234,7 +245,7 @@ class Journal:
             raise OSError(f"its edited files have {size:,} bytes, and {MAX_BYTES:,} are kept")
         records = [_pack(kept.opened.model_dump_json().encode(), b"")]
         records += [_pack_files([file]) for file in kept.files.values()]
-        _replace(self._path, records)
+        _replace(self._path, records, sync=True)
         self._rewrite_at = 2 * sum(map(len, records)) + _SLACK
 
 
@@ -261,14 +272,15 @@ def _write(descriptor: int, record: bytes, size: int) -> None:
         raise
 
 
-def _replace(path: Path, records: Sequence[bytes]) -> None:
+def _replace(path: Path, records: Sequence[bytes], *, sync: bool) -> None:
     temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.writelines(records)
             file.flush()
-            os.fsync(descriptor)
+            if sync:  # there must not be an empty file in place of a full one
+                os.fsync(descriptor)
         temporary.replace(path)
     except BaseException:
         _remove(temporary)
@@ -276,11 +288,15 @@ def _replace(path: Path, records: Sequence[bytes]) -> None:
 
 
 def _load(path: Path) -> Kept | None:
-    """Read the whole records. None if there is no such file, or it doesn't begin with one."""
+    """Read the whole records. None if there is no such file, or it doesn't begin with one.
+
+    Raises:
+        OSError: it can't be read.
+    """
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | _FLAGS), "rb") as file:
             data = file.read(4 * MAX_BYTES)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     records = _split(data)
     try:

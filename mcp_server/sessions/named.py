@@ -58,5 +58,6 @@ class NamedSessions:
             try:
                 await self._store.close(await self._store.get(owner, handle, ignore_progress))
             except NotFound:
+                await self._store.forget(owner, handle)
                 return False
         return True

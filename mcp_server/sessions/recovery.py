@@ -35,6 +35,7 @@ class _Lost:
     owner: str
     handle: str
     breakpoints: tuple[Breakpoint, ...]
+    apart: bool
 
 
 class Recovery:
@@ -51,7 +52,7 @@ class Recovery:
     @asynccontextmanager
     async def beginning(self, owner: str, key: str, opened: Opened, *, new: bool) -> AsyncGenerator[None]:
         """Open a session in the body: whoever serves it afterwards, edits can be kept. Of a `new` one a failure leaves nothing."""
-        if self._edits is not None:
+        if self._edits is not None and new:
             await self._edits.begin(owner, key, opened)
         try:
             yield
@@ -71,8 +72,8 @@ class Recovery:
             self._journals[session.key] = journal
             session.workspace.keep = partial(_keep, session, journal)
 
-    async def end(self, owner: str, session: Session, *, lost: bool) -> None:
-        """Forget the edits of a session that has ended, unless its sandbox was `lost`."""
+    async def end(self, owner: str, session: Session, *, lost: bool, apart: bool) -> None:
+        """Forget the edits of a session that has ended, unless its sandbox was `lost`. `apart`: it has a name."""
         journal = self._journals.pop(session.key, None)
         session.workspace.keep = None
         if self._edits is None or journal is None:
@@ -84,7 +85,7 @@ class Recovery:
             await self.sweep()
         if session.handle is not None:
             points = tuple(session.debugger.breakpoints.values())
-            self._lost[session.key] = _Lost(owner, session.handle, points)
+            self._lost[session.key] = _Lost(owner, session.handle, points, apart)
             if len(self._lost) > _MAX_LOST:
                 del self._lost[next(iter(self._lost))]
 
@@ -110,8 +111,8 @@ class Recovery:
             await self._edits.sweep(self._journals.keys())
 
     def lost_handles(self, owner: str) -> list[str]:
-        """Handles of the sessions of `owner` that were lost here."""
-        return [one.handle for one in self._lost.values() if one.owner == owner]
+        """Handles of the sessions of `owner` that were lost here, without those that have names."""
+        return [one.handle for one in self._lost.values() if one.owner == owner and not one.apart]
 
     async def explain(self, owner: str, key: str, reason: str, *, reopens: bool) -> NotFound | None:
         """The refusal of a call on a session that was lost; None if no edit of it is kept.
@@ -120,7 +121,7 @@ class Recovery:
             reason: a sentence.
             reopens: the next call opens it again.
         """
-        kept = await self.load(owner, key)
+        kept = await self.load(owner, key) if key else None
         if kept is None or not kept.files:
             return None
         return NotFound(
@@ -166,9 +167,9 @@ def _notice(
 ) -> str:
     done = [path for path in kept.files if not any(text.startswith(f"{path} (") for text in failed)]
     parts = [
-        f"This session lost its sandbox; this is a new one. {_count(kept)} back: {_names(done)}."
+        f"This session's sandbox was gone; this is a new one. {_count(kept)} back: {_names(done)}."
         if done
-        else "This session lost its sandbox; this is a new one, with the repository as it was.",
+        else "This session's sandbox was gone; this is a new one, with the repository as it was.",
         f"Not brought back: {'; '.join(failed[:_MAX_NAMES])}." if failed else "",
         f"Edited in another version than the repository has now, so see `diff`: {_names(other)}."
         if other

@@ -203,6 +203,10 @@ class SessionStore:
             return await self._open(owner, request, report, handle)
         return await self._resume(owner, replace(request, resume=handle), report)
 
+    async def forget(self, owner: str, handle: str) -> None:
+        """Remove the edits of a session that was lost: its client wants it no more."""
+        await self._recovery.forget(owner, session_key(handle))
+
     async def _resume(self, owner: str, request: SessionRequest, report: Report) -> Session:
         handle = request.resume or ""
         key = session_key(handle)
@@ -377,13 +381,13 @@ class SessionStore:
         if (session := self._get_only(owner)) is not None:
             return session
         if not self.default_session:
+            lost = self._recovery.lost_handles(owner) if self.may_omit_handle(owner) else []
+            key = session_key(lost[0]) if len(lost) == 1 else ""
+            if told := await self._recovery.explain(owner, key, GONE, reopens=False):
+                raise told
             raise InvalidArgument("Which session? session_id is missing.", "`start_session` gives one.")
         async with self._locks.hold(f"only {owner}"):
             if (session := self._get_only(owner)) is not None:
-                return session
-            if not self.opens_by_itself:
-                raise InvalidArgument("There is no session yet.", "`start_session` with `repo` opens one.")
-            if (session := await self._resume_kept(owner)) is not None:
                 return session
             for slot in [one for one in self._slots if one.owner == owner and one.is_over]:
                 await slot.gone.wait()
@@ -392,7 +396,9 @@ class SessionStore:
                 raise _ambiguity(len(lost), "lost")
             if lost:
                 return await self.reopen(owner, SessionRequest(), report, lost[0])
-            return await self.open(owner, SessionRequest(), report)
+            if not self.opens_by_itself:
+                raise InvalidArgument("There is no session yet.", "`start_session` with `repo` opens one.")
+            return await self._resume_kept(owner) or await self.open(owner, SessionRequest(), report)
 
     def _get_only(self, owner: str) -> Session | None:
         """The session that a call of `owner` without a handle means, if it is open here.
@@ -560,7 +566,8 @@ class SessionStore:
         if slot.kept:
             self._recovery.leave(session)
         else:
-            await self._recovery.end(slot.owner, session, lost=not (session.closed or self._closing))
+            lost = not (session.closed or self._closing)
+            await self._recovery.end(slot.owner, session, lost=lost, apart=slot.is_apart)
 
     async def _end_record(self, recorder: Recorder, slot: SessionSlot, session: Session) -> None:
         reason: Reason = "sandbox lost"

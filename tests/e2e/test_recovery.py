@@ -74,5 +74,5 @@ async def test_the_session_of_a_connection_is_resumed_by_its_next_call(tmp_path:
                 if "kept: app.py. Anything else in it is lost. The next call opens it again" not in str(exc):
                     raise
                 text = await client.text("bash", command="python3 app.py")
-            assert "note: This session lost its sandbox; this is a new one. 1 edited file is back" in text
+            assert "note: This session's sandbox was gone; this is a new one. 1 edited file is back" in text
             assert "\n2\n" in f"{text}\n"

@@ -10,6 +10,7 @@ import pytest
 
 from mcp_server.sessions import kept_edits
 from mcp_server.sessions.kept_edits import Journal, KeptEdits, Opened
+from sandbox.errors import SandboxError
 from sandbox.session.workspace import WrittenFile
 
 pytestmark = pytest.mark.anyio
@@ -99,4 +100,7 @@ async def test_a_folder_that_can_not_be_written_costs_the_keeping_alone(tmp_path
     assert await KeptEdits(tmp_path / "file").begin("o", "k", OPENED) is None
     (tmp_path / "o").mkdir()
     (tmp_path / "o" / "link").symlink_to(tmp_path / "file")
-    assert await KeptEdits(tmp_path).load("o", "link") is None
+    with pytest.raises(SandboxError, match="can't be read"):
+        await KeptEdits(tmp_path).load("o", "link")
+    assert await KeptEdits(tmp_path).begin("o", "link", OPENED) is None
+    assert (tmp_path / "o" / "link").is_symlink()

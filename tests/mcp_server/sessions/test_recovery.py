@@ -114,7 +114,7 @@ async def test_a_lost_session_is_resumed_with_its_edits_under_the_same_id(repo: 
         again = await client.call("start_session", resume=opened["session_id"])
         assert again["session_id"] == opened["session_id"]
         assert again["entrypoint"] == "python app.py"
-        (notice,) = [one for one in again["notices"] if "lost" in one]
+        (notice,) = [one for one in again["notices"] if "gone" in one]
         assert "3 edited files are back: app.py, data.txt, new/x.py." in notice
         assert "The breakpoints were: b app.py:4, n > 1; tbreak app.py:6." in notice
         assert "Its environment had COLOUR: give `env` again." in notice
@@ -130,7 +130,7 @@ async def test_the_only_session_of_a_client_is_resumed_by_the_next_call_which_sa
         await lose(client)
         text = await next_text(client, "view", path="app.py")
         assert (
-            "note: This session lost its sandbox; this is a new one. 1 edited file is back: app.py." in text
+            "note: This session's sandbox was gone; this is a new one. 1 edited file is back: app.py." in text
         )
         assert "n * 3" in text
         await client.call("rewrite", path="app.py", old_code="n * 3", new_code="n * 4")
