@@ -254,7 +254,12 @@ class SessionStore:
                 session = await open_session(
                     backend, completed, policy, identity, report, tasks, self._pool.take, restore
                 )
-            await self._recovery.follow(owner, session)
+            try:
+                await self._recovery.follow(owner, session)
+            except BaseException:  # cancellation: no sandbox without a session
+                with anyio.CancelScope(shield=True):
+                    await session.aclose()
+                raise
             if self.recorder is not None:
                 self.recorder.note_request(session, completed)
             return session
