@@ -67,7 +67,7 @@ async def start_session(
         list[str] | None, Field(description='Shell commands run first, e.g. ["pip install -e ."].')
     ] = None,
     env: Annotated[Environment | None, Field(description='Environment, e.g. ["TZ=UTC"].')] = None,
-    network: Annotated[bool, Field(description="Ask for network, if that is allowed.")] = False,
+    network: Annotated[bool, Field(description="Ask for network, if allowed.")] = False,
     resume: Annotated[
         str | None,
         Field(max_length=_MAX_TEXT, description="session_id of a lost session: gets its edits back."),

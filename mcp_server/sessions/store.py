@@ -349,19 +349,17 @@ class SessionStore:
             raise NotFound("The session was closed while this call ran.", _START)
         try:
             await session.connect()
-        except SandboxLost as exc:
+        except (SandboxLost, ProtocolViolation) as exc:
             log.info("session dropped: %s", exc)
             await self._end(session)
             expired = session.expiry.over or isinstance(exc, SessionExpired)
             reason = EXPIRED if expired else (lost or exc).message
-            if (
-                told := await self._recovery.explain(owner, session.key, reason, reopens=reopens)
-            ) is not None:
+            if told := await self._recovery.explain(owner, session.key, reason, reopens=reopens):
                 raise told from exc
             if expired:
                 raise self._unknown() from exc
             if isinstance(lost, ProtocolViolation):
-                raise  # it says what to do next
+                raise SandboxLost(f"The session is unusable: {lost.message}", _START) from exc
 
     async def _find_by_handle(self, owner: str, handle: str) -> Session:
         key = session_key(handle)
@@ -470,7 +468,7 @@ class SessionStore:
             raise self._unknown()
         try:
             return await self._open_in_slot(owner, key, self._make_adopter(found[0], handle))
-        except SandboxLost as exc:
+        except (SandboxLost, ProtocolViolation) as exc:
             raise self._unknown() from exc
 
     def _make_adopter(self, found: SandboxInfo, handle: str | None) -> Make:
