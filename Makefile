@@ -41,6 +41,9 @@ check: $(DEV) ## format, lint, types, and the tests that need no containers
 	$(BIN)/pyright
 	$(BIN)/pytest $(PARALLEL) -m 'not docker'
 
+chaos: image $(DEV) ## clients at work while containers, streams and the server are killed: MINUTES=10 CLIENTS=20
+	PDBOX_CHAOS_MINUTES=$(or $(MINUTES),10) PDBOX_CHAOS_CLIENTS=$(or $(CLIENTS),20) $(BIN)/pytest -q -s tests/e2e/test_chaos.py
+
 bench: image $(DEV) ## how fast it is, beside references measured in the same run
 	$(BIN)/python -m tests.bench
 
@@ -52,4 +55,4 @@ clean: ## remove what was installed and cached here; engine and images stay
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help install docker image demo test check bench manifests clean
+.PHONY: help install docker image demo test check chaos bench manifests clean

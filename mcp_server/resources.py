@@ -244,7 +244,7 @@ async def contents(
     try:
         page = await kind.read(Reading(session, trajectories, values, offset, store.redactor(session)))
     except SandboxLost:
-        await store.check(session)
+        await store.check(owner, session)
         raise
     return _with_note(page, uri.partition("?")[0])
 

@@ -48,7 +48,7 @@ from mcp_server.sessions.pending import WAIT, PendingCalls, has_schemas, time_le
 from mcp_server.sessions.store import OwnersSessions, SessionStore
 from mcp_server.trajectories.recent import Ongoing, Trajectories
 from mcp_server.trajectories.recorder import Origin
-from sandbox.errors import InvalidArgument, PdboxError, SandboxLost
+from sandbox.errors import InvalidArgument, PdboxError, ProtocolViolation, SandboxLost
 from sandbox.session.session import Session
 from tools._advice import hidden_tools, leave_out
 from tools._text import show_hidden
@@ -249,7 +249,7 @@ class PdboxServer(MCPServer[Any]):
         call = Call(sessions, session, report, time_left(ongoing))
         logs.note_session(session)
         rewrite_count.check(profile, tool, session)
-        answer = await self._in_session(session, tool.run(call, arguments))
+        answer = await self._in_session(ongoing, session, tool.run(call, arguments))
         await rewrite_count.note(profile, answer, session)
         notice, session.notice = session.notice, ""
         return answer.model_copy(update={"notice": notice}) if notice else answer
@@ -260,12 +260,14 @@ class PdboxServer(MCPServer[Any]):
             return await self.named.get(ongoing.owner, options.session, options.request(), report)
         return await self._store.get(ongoing.owner, ongoing.handle, report)
 
-    async def _in_session(self, session: Session, work: Awaitable[Answer]) -> Answer:
+    async def _in_session(self, ongoing: Ongoing, session: Session, work: Awaitable[Answer]) -> Answer:
         try:
             with session.expiry.running():
                 return await work
-        except SandboxLost:
-            await self._store.check(session)
+        except (SandboxLost, ProtocolViolation) as exc:
+            named = current(self._defaults).session is not None
+            reopens = named or (ongoing.handle is None and self._store.default_session)
+            await self._store.check(ongoing.owner, session, exc, reopens=reopens)
             raise
 
 

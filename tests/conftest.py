@@ -34,6 +34,12 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep what servers keep of sessions out of the home of whoever runs the tests."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 @pytest.fixture
 def runtime() -> Iterator[str]:
     """A folder for XDG_RUNTIME_DIR, not below pytest's own: the path of a socket has 108 bytes at most."""

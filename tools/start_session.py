@@ -49,7 +49,7 @@ async def start_session(
     task: Annotated[str | None, Field(max_length=_MAX_TEXT, description="Task by name.")] = None,
     image: Annotated[
         str | None,
-        Field(max_length=_MAX_TEXT, description='Container image with a Python, e.g. "python:3.12".'),
+        Field(max_length=_MAX_TEXT, description='Image with a Python, e.g. "python:3.12".'),
     ] = None,
     python: Annotated[str | None, Field(max_length=_MAX_TEXT, description='Version, e.g. "3.12".')] = None,
     ref: Annotated[
@@ -61,17 +61,17 @@ async def start_session(
     ] = None,
     debug_entrypoint: Annotated[
         str | None,
-        Field(
-            description='What `pdb` debugs, e.g. "pytest tests/test_shop.py"; else the same as entrypoint.'
-        ),
+        Field(description='What `pdb` debugs, e.g. "pytest tests/test_shop.py"; else entrypoint.'),
     ] = None,
     setup: Annotated[
-        list[str] | None, Field(description='Shell commands to run first, e.g. ["pip install -e ."].')
+        list[str] | None, Field(description='Shell commands run first, e.g. ["pip install -e ."].')
     ] = None,
-    env: Annotated[
-        Environment | None, Field(description='Environment of its programs, e.g. ["TZ=UTC"].')
+    env: Annotated[Environment | None, Field(description='Environment, e.g. ["TZ=UTC"].')] = None,
+    network: Annotated[bool, Field(description="Ask for network, if allowed.")] = False,
+    resume: Annotated[
+        str | None,
+        Field(max_length=_MAX_TEXT, description="session_id of a lost session: gets its edits back."),
     ] = None,
-    network: Annotated[bool, Field(description="Ask for network access, if the operator allows it.")] = False,
 ) -> StartAnswer:
     """Open a sandbox with a copy of a Python repository and get its session_id.
 
@@ -88,6 +88,7 @@ async def start_session(
         env=env or {},
         network=network,
         task=task,
+        resume=resume,
     )
     session = await sessions.open(request, report)
     info = await session.info()

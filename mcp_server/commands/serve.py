@@ -6,6 +6,7 @@ A client starts the server itself: its configuration names the command `pdbox` w
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from dataclasses import replace
 from functools import partial
@@ -19,6 +20,7 @@ from mcp_server.backends import candidates, open_backend
 from mcp_server.connection_options import ConnectionOptions
 from mcp_server.observability import tracing
 from mcp_server.server import describe_tools, owner_of
+from mcp_server.sessions.kept_edits import KeptEdits
 from mcp_server.sessions.store import SessionLimits, SessionStore
 from mcp_server.settings import Settings
 from mcp_server.trajectories.recorder import Environment, Recorder
@@ -123,6 +125,7 @@ def _store(
         and Recorder.open(
             settings.record, Environment(__version__, partial(describe_tools, settings.profile, data=False))
         ),
+        edits=KeptEdits.in_state_folder(os.environ, settings.session_max_age_s),
     )
 
 

@@ -42,8 +42,8 @@ class NamedSessions:
                 session = await self._store.get(owner, handle, report)
             except NotFound:
                 await self._store.wait_until_gone(handle)
-                session = await self._store.open(owner, request, report, handle)
-                session.notice = _ANEW if handle in self._opened else ""
+                session = await self._store.reopen(owner, request, report, handle)
+                session.notice = session.notice or (_ANEW if handle in self._opened else "")
         self._store.set_apart(session)
         self._opened[handle] = None
         if len(self._opened) > _MAX_REMEMBERED:
@@ -58,5 +58,6 @@ class NamedSessions:
             try:
                 await self._store.close(await self._store.get(owner, handle, ignore_progress))
             except NotFound:
+                await self._store.forget(owner, handle)
                 return False
         return True

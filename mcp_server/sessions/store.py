@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import anyio
@@ -16,7 +17,9 @@ from anyio.abc import TaskGroup, TaskStatus
 from mcp_server.errors import contain
 from mcp_server.observability import logs
 from mcp_server.redaction.redactor import Redactor
+from mcp_server.sessions.kept_edits import Kept, KeptEdits, Opened
 from mcp_server.sessions.pool import Pool
+from mcp_server.sessions.recovery import EXPIRED, GONE, Recovery
 from mcp_server.sessions.requests import FindTask, Requests
 from mcp_server.sessions.slot import SessionSlot
 from mcp_server.trajectories.recent import Ongoing
@@ -28,6 +31,7 @@ from sandbox.errors import (
     InvalidArgument,
     NotFound,
     PdboxError,
+    ProtocolViolation,
     SandboxError,
     SandboxLost,
     SessionExpired,
@@ -55,6 +59,9 @@ _START = "`start_session` opens a new session."
 _SERVER_PER_CALL = (
     f"{_START} If it was opened by an earlier call, this client starts a server for each call: sessions then need"
     " a server that is started with `--keep-sessions`."
+)
+_NOTHING_KEPT = (
+    "No edits of such a session are kept: the session_id is unknown, or was closed, or is too old."
 )
 _FULL = "`list_sessions` shows yours; `close_session` ends one."
 _FULL_OF_KEPT = "`close_session` ends one; those of earlier servers end {:.0f} min after their last call."
@@ -96,6 +103,7 @@ class SessionStore:
         recorder: Recorder | None = None,
         find_task: FindTask | None = None,
         has_leftovers: Callable[[], bool] | None = None,
+        edits: KeptEdits | None = None,
     ) -> None:
         """
         Args:
@@ -105,6 +113,7 @@ class SessionStore:
             recorder: writes the calls on each session to a file.
             find_task: loads one of the tasks that clients may name.
             has_leftovers: tells whether other servers may have left sandboxes, without asking the backend.
+            edits: where the edits of sessions are kept, in case their sandboxes are lost.
             redact: mask what looks like a secret; `redact_names`: going by the names of values, too.
         """
         self._redact = redact
@@ -119,6 +128,7 @@ class SessionStore:
         self._pool_size = pool
         self._has_leftovers = has_leftovers
         self.recorder = recorder
+        self._recovery = Recovery(edits)
         self._keep = policy.lifetime.kept
         """Sessions outlive the server, and those that earlier ones left are found again."""
         self._backend: Backend | None = None
@@ -187,14 +197,82 @@ class SessionStore:
 
         Raises:
             Conflict: there are as many as there may be.
+            NotFound: there is nothing to resume.
             PdboxError: what `open_session` raises.
         """
-        handle = handle or new_handle()
+        if request.resume is not None:
+            session = await self._resume(owner, request, report)
+            session.notice = ""  # `info` has it, too
+            return session
+        return await self._open(owner, request, report, handle or new_handle())
+
+    async def reopen(self, owner: str, request: SessionRequest, report: Report, handle: str) -> Session:
+        """Open a session with a handle that had one: with its edits if it was lost, which its notice says, else anew.
+
+        Raises:
+            PdboxError: as `open` does.
+        """
+        if await self._recovery.load(owner, session_key(handle)) is None:
+            return await self._open(owner, request, report, handle)
+        return await self._resume(owner, replace(request, resume=handle), report)
+
+    async def forget(self, owner: str, handle: str) -> None:
+        """Remove the edits of a session that was lost: its client wants it no more."""
+        await self._recovery.forget(owner, session_key(handle))
+
+    async def _resume(self, owner: str, request: SessionRequest, report: Report) -> Session:
+        handle = request.resume or ""
+        key = session_key(handle)
+        async with self._locks.hold(key):
+            kept = await self._recovery.load(owner, key)
+            if kept is None:
+                raise NotFound(_NOTHING_KEPT, _START)
+            if await self._is_alive(owner, handle, key):
+                raise Conflict(
+                    "This session is still there, with all its edits.", "Go on with its session_id."
+                )
+            return await self._open(owner, kept.opened.merge(request), report, handle, kept)
+
+    async def _is_alive(self, owner: str, handle: str, key: str) -> bool:
+        """Look for a sandbox that answers. One that doesn't is removed: there must not be two of one key."""
+        slot = self._by_key.get(key)
+        if slot is not None and not slot.is_over:
+            return True
+        if slot is not None:
+            await slot.gone.wait()
+        try:
+            await self._adopt(owner, handle, key)
+            return True
+        except NotFound:
+            backend = await self._ensure_backend()
+            for one in await backend.find(owner, key):
+                await backend.remove(one)
+            return False
+
+    async def _open(
+        self, owner: str, request: SessionRequest, report: Report, handle: str, kept: Kept | None = None
+    ) -> Session:
         identity = Identity(handle, owner, self._user)
         completed, policy = await self.requests.complete(request)
+        opened = Opened.of(request, source_of(completed))
+        if kept is not None and kept.opened.source != opened.source:
+            raise InvalidArgument(
+                "This session was opened for another repository.", "Leave `repo`, `ref` and `image` out."
+            )
+
+        restore = None if kept is None else partial(self._recovery.restore, kept=kept, request=request)
 
         async def make(backend: Backend, tasks: TaskGroup) -> Session:
-            session = await open_session(backend, completed, policy, identity, report, tasks, self._pool.take)
+            async with self._recovery.beginning(owner, session_key(handle), opened, new=kept is None):
+                session = await open_session(
+                    backend, completed, policy, identity, report, tasks, self._pool.take, restore
+                )
+            try:
+                await self._recovery.follow(owner, session)
+            except BaseException:  # cancellation: no sandbox without a session
+                with anyio.CancelScope(shield=True):
+                    await session.aclose()
+                raise
             if self.recorder is not None:
                 self.recorder.note_request(session, completed)
             return session
@@ -267,27 +345,43 @@ class SessionStore:
             slot.end()
             await slot.gone.wait()
 
-    async def check(self, session: Session) -> None:
+    async def check(
+        self, owner: str, session: Session, lost: SandboxError | None = None, *, reopens: bool = False
+    ) -> None:
         """Drop the session if its sandbox is really gone, rather than one connection to it.
 
+        Args:
+            lost: the reason, as a call on it came to know it.
+            reopens: the next call opens the session again.
+
         Raises:
-            NotFound: its time was over, or it was closed meanwhile.
+            NotFound: it is gone, and its edits are kept; its time was over; or it was closed meanwhile.
+            SandboxLost: the guest broke the protocol.
         """
         if session.closed:
             raise NotFound("The session was closed while this call ran.", _START)
         try:
             await session.connect()
-        except SandboxLost as exc:
+        except (SandboxLost, ProtocolViolation) as exc:
             log.info("session dropped: %s", exc)
             await self._end(session)
-            if session.expiry.over or isinstance(exc, SessionExpired):
+            expired = session.expiry.over or isinstance(exc, SessionExpired)
+            reason = EXPIRED if expired else (lost or exc).message
+            if told := await self._recovery.explain(owner, session.key, reason, reopens=reopens):
+                raise told from exc
+            if expired:
                 raise self._unknown() from exc
+            if isinstance(lost, ProtocolViolation):
+                raise SandboxLost(f"The session is unusable: {lost.message}", _START) from exc
 
     async def _find_by_handle(self, owner: str, handle: str) -> Session:
         key = session_key(handle)
-        # Two calls with the handle of a session to adopt must not adopt it twice.
-        async with self._locks.hold(key):
-            session = self._get_own(owner, key) or await self._adopt(owner, handle, key)
+        try:
+            # Two calls with the handle of a session to adopt must not adopt it twice.
+            async with self._locks.hold(key):
+                session = self._get_own(owner, key) or await self._adopt(owner, handle, key)
+        except NotFound as exc:
+            raise await self._recovery.explain(owner, key, GONE, reopens=False) or exc from None
         session.handle = handle  # not known yet, if it was found without
         return session
 
@@ -303,10 +397,21 @@ class SessionStore:
         if (session := self._get_only(owner)) is not None:
             return session
         if not self.default_session:
+            lost = self._recovery.lost_handles(owner) if self.may_omit_handle(owner) else []
+            key = session_key(lost[0]) if len(lost) == 1 else ""
+            if told := await self._recovery.explain(owner, key, GONE, reopens=False):
+                raise told
             raise InvalidArgument("Which session? session_id is missing.", "`start_session` gives one.")
         async with self._locks.hold(f"only {owner}"):
             if (session := self._get_only(owner)) is not None:
                 return session
+            for slot in [one for one in self._slots if one.owner == owner and one.is_over]:
+                await slot.gone.wait()
+            lost = self._recovery.lost_handles(owner)
+            if len(lost) > 1:
+                raise _ambiguity(len(lost), "lost")
+            if lost:
+                return await self.reopen(owner, SessionRequest(), report, lost[0])
             if not self.opens_by_itself:
                 raise InvalidArgument("There is no session yet.", "`start_session` with `repo` opens one.")
             return await self._resume_kept(owner) or await self.open(owner, SessionRequest(), report)
@@ -376,12 +481,14 @@ class SessionStore:
             raise self._unknown()
         try:
             return await self._open_in_slot(owner, key, self._make_adopter(found[0], handle))
-        except SandboxLost as exc:
+        except (SandboxLost, ProtocolViolation) as exc:
             raise self._unknown() from exc
 
     def _make_adopter(self, found: SandboxInfo, handle: str | None) -> Make:
         async def make(backend: Backend, tasks: TaskGroup) -> Session:
-            return await adopt_session(backend, found, handle, self._policy.lifetime, tasks)
+            session = await adopt_session(backend, found, handle, self._policy.lifetime, tasks)
+            await self._recovery.follow(found.owner, session)
+            return session
 
         return make
 
@@ -465,9 +572,18 @@ class SessionStore:
                 slot.is_over = True
                 if self.recorder is not None:
                     await contain("the end of a record", self._end_record(self.recorder, slot, session))
+                # First: while its sandbox is removed, a call must find that it was closed, or what it lost.
+                await contain("the end of edits", self._end_edits(slot, session))
                 await slot.release(session)
             if self._by_key.get(session.key) is slot:
                 del self._by_key[session.key]
+
+    async def _end_edits(self, slot: SessionSlot, session: Session) -> None:
+        if slot.kept:
+            self._recovery.leave(session)
+        else:
+            lost = not (session.closed or self._closing)
+            await self._recovery.end(slot.owner, session, lost=lost, apart=slot.is_apart)
 
     async def _end_record(self, recorder: Recorder, slot: SessionSlot, session: Session) -> None:
         reason: Reason = "sandbox lost"
@@ -513,6 +629,7 @@ class SessionStore:
         """Remove what other servers left, now and at intervals, and show that this one lives."""
         while True:
             await contain("the sweep", self._sweep(backend))
+            await contain("the sweep of edits", self._recovery.sweep())
             until = anyio.current_time() + SWEEP_EVERY_S
             while (left_s := until - anyio.current_time()) > 0:
                 await anyio.sleep(min(BEAT_S, left_s))
@@ -550,7 +667,7 @@ class OwnersSessions:
 
     async def open(self, request: SessionRequest, report: Report) -> Session:
         # Known before there is a sandbox: an answer in time tells it.
-        self.ongoing.handle = new_handle()
+        self.ongoing.handle = request.resume or new_handle()
         session = await self.store.open(self.ongoing.owner, request, report, self.ongoing.handle)
         self.ongoing.opened = session
         logs.note_session(session)

@@ -17,7 +17,7 @@ from sandbox.opening.packing import Packing, packing
 from sandbox.opening.plan import find_source, plan_session, source_of
 from sandbox.opening.policy import Policy
 from sandbox.opening.request import SessionRequest
-from sandbox.opening.setup import prepare
+from sandbox.opening.setup import Restore, prepare
 from sandbox.opening.setup_commands import source_env
 from sandbox.opening.upload import check_out, upload_repository
 from sandbox.session.session import Session, session_key
@@ -45,8 +45,9 @@ async def open_session(
     progress: Progress,
     tasks: TaskGroup,
     take: Take | None = None,
+    restore: Restore | None = None,
 ) -> Session:
-    """Start a sandbox or `take` a ready one, upload the repository, run its set-up.
+    """Start a sandbox or `take` a ready one, upload the repository, run its set-up, `restore` changes.
 
     A failure leaves nothing behind.
 
@@ -72,7 +73,7 @@ async def open_session(
             if request.ref:
                 await check_out(session, request.ref)
             notice = f"{plan.notice} {await _left_out(packed)}".strip()
-            await prepare(session, request, notice, guarded, sources, progress)
+            await prepare(session, request, notice, guarded, sources, progress, restore)
             if plan.spec.network and not request.network:
                 await session.sandbox.cut_network()
         except BaseException:  # cancellation too: no sandbox without a session

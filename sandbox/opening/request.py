@@ -21,6 +21,8 @@ class SessionRequest:
     """Shell commands; None for those in the repository's own configuration."""
     env: dict[str, str] = field(default_factory=dict[str, str])
     network: bool = False
+    resume: str | None = None
+    """Handle of a session that lost its sandbox, to be opened again with its edits."""
     task: str | None = None
     """Name of a task, which says all of this but `entrypoint`, `debug_entrypoint` and `env`."""
     instruction: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pydantic import BaseModel, NonNegativeInt
@@ -26,6 +26,8 @@ from sandbox.session.test_command import (
     why_unread,
 )
 
+Restore = Callable[[Session], Awaitable[str]]
+"""Callback that makes the changes of an earlier session in a new one, and returns a notice about them."""
 _RESTORED = (
     "Files that .debugreadonly names are protected from the tools; "
     "what programs change in them is put back before each `eval`."
@@ -50,8 +52,11 @@ async def prepare(
     guarded: bool,
     setup_env: Mapping[str, str],
     progress: Progress,
+    restore: Restore | None = None,
 ) -> None:
     """Read the repository's configuration, run its set-up, take the baseline of `diff`, and save the metadata.
+
+    `restore` is called before that: until the metadata is saved, no server takes the session over.
 
     Raises:
         InvalidArgument: a set-up command failed, or a rule file is invalid.
@@ -90,6 +95,8 @@ async def prepare(
         )
     debug = {"entrypoint": metadata.debug_entrypoint, "env": metadata.env}
     await session.request("debug.configure", debug)
+    if restore is not None:
+        metadata = replace(metadata, notices=(*metadata.notices, await restore(session)))
     await session.save_metadata(metadata)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -258,6 +258,12 @@ class Debugger:
 
     def __init__(self, request: Request) -> None:
         self._request = request
+        self.breakpoints: dict[int, Breakpoint] = {}
+        """By number, as this server was last told; another one may have set more."""
+
+    def note_breakpoints(self, points: Sequence[Breakpoint]) -> None:
+        """Take down breakpoints that an edit has moved."""
+        self.breakpoints |= {point.id: point for point in points}
 
     async def command(
         self,
@@ -289,7 +295,7 @@ class Debugger:
             "running_after_s": running_after_s,
             "expect_stop": expect_stop,
         }
-        return validate(StopReply, (await self._request("debug.command", args, timeout_s=timeout_s))[0])
+        return await self._ask("debug.command", args, timeout_s)
 
     async def wait(
         self, *, timeout_s: float = 30.0, interrupt: bool = False, stdin: str | None = None
@@ -301,7 +307,7 @@ class Debugger:
         eof = stdin is not None and stdin.endswith(END_OF_INPUT)
         text = stdin.removesuffix(END_OF_INPUT) if stdin is not None else None
         args = {"timeout_s": timeout_s, "interrupt": interrupt, "stdin": text, "eof": eof}
-        return validate(StopReply, (await self._request("debug.wait", args, timeout_s=timeout_s))[0])
+        return await self._ask("debug.wait", args, timeout_s)
 
     async def inspect(
         self, expression: str, *, frame: int = 0, start: int = 0, count: int = 50, depth: int = 1
@@ -330,7 +336,13 @@ class Debugger:
 
     async def kill(self) -> StopReply:
         """End the program."""
-        return validate(StopReply, (await self._request("debug.kill"))[0])
+        return await self._ask("debug.kill", {}, 30.0)
+
+    async def _ask(self, op: str, args: dict[str, Any], timeout_s: float) -> StopReply:
+        stop = validate(StopReply, (await self._request(op, args, timeout_s=timeout_s))[0])
+        if stop.breakpoints is not None:
+            self.breakpoints = {point.id: point for point in stop.breakpoints}
+        return stop
 
     async def state(self) -> DebuggerState:
         """Return the present state of the program at once."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
@@ -114,6 +115,15 @@ class Rewritten(_Data):
     syntax_error: str | None = None
 
 
+@dataclass(frozen=True)
+class WrittenFile:
+    """A file that was written, with the digest of its content before; None if there was no such file."""
+
+    path: str
+    content: bytes
+    before: str | None
+
+
 class FileChange(_Data):
     """One file of a patch: lines added and removed.
 
@@ -202,6 +212,8 @@ class Workspace:
     def __init__(self, request: Request, root: PurePosixPath) -> None:
         self._request = request
         self.root = root
+        self.keep: Callable[[Sequence[WrittenFile]], Awaitable[None]] | None = None
+        """Stores what was written, before the caller of `rewrite` is told so."""
 
     def path(self, text: str) -> str:
         """Normalize `text` to a path relative to the repository; `.` is its root.
@@ -360,6 +372,13 @@ class Workspace:
         answers = validate(_Written, header).files
         if len(answers) != len(files):
             raise ProtocolViolation("The sandbox answered for another number of files than were written.")
+        if self.keep is not None:
+            await self.keep(
+                [
+                    WrittenFile(file.path, content, file.old.digest if file.old else None)
+                    for file, content in zip(files, contents, strict=True)
+                ]
+            )
         done: list[Rewritten] = []
         at = 0
         for file, answer in zip(files, answers, strict=True):
@@ -376,6 +395,21 @@ class Workspace:
                 )
             )
         return done
+
+    async def put_back(self, file: WrittenFile) -> bool:
+        """Write a file as it was in an earlier session. False if it replaced another text than the one that was edited there.
+
+        Raises:
+            PdboxError: it can't be written.
+        """
+        inside = self.path(file.path)
+        try:
+            digest = (await self._read_bytes(inside))[1].digest
+        except NotFound:
+            digest = None
+        described = {"path": inside, "expect_digest": digest, "size": len(file.content)}
+        await self._request("files.write", {"make": True, "files": [described]}, file.content)
+        return digest == file.before
 
     async def _describe_nearest(self, inside: str, old_code: str) -> str:
         wanted = next((line.strip() for line in old_code.split("\n", 100) if line.strip()), "")
