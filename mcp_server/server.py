@@ -256,8 +256,9 @@ class PdboxServer(MCPServer[Any]):
     async def _find_session(self, ongoing: Ongoing, report: Report) -> Session:
         options = current(self._defaults)
         if options.session is not None:
-            return await self.named.get(ongoing.owner, options.session, options.request(), report)
-        return await self._store.get(ongoing.owner, ongoing.handle, report)
+            request = options.request()
+            return await self.named.get(ongoing.owner, options.session, request, report, ongoing.limit_s)
+        return await self._store.get(ongoing.owner, ongoing.handle, report, ongoing.limit_s)
 
     async def _in_session(self, session: Session, work: Awaitable[Answer]) -> Answer:
         try:

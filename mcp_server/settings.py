@@ -96,6 +96,8 @@ class Settings(BaseModel):
     """Sessions that may be open at once (default: 10 on stdio, 50 on HTTP)."""
     max_sessions_per_principal: Annotated[int | None, SESSIONS] = Field(default=None, ge=1)
     """Sessions that one principal may have open at once (default: 10 where there are tokens)."""
+    queue_timeout_s: Annotated[float, SESSIONS] = Field(default=30.0, ge=0, allow_inf_nan=False)
+    """Seconds that a new session waits for a place when there are as many as there may be; 0 refuses it at once."""
     pool: Annotated[int, SESSIONS] = Field(default=0, ge=0, le=100)
     """Sandboxes to start ahead, so that sessions open at once."""
     keep_sessions: Annotated[bool, SESSIONS] = False

@@ -116,6 +116,7 @@ def _store(
         redact_names=settings.redact_names,
         user=owner_of(),
         pool=settings.pool,
+        queue_s=settings.queue_timeout_s,
         find_task=partial(_find_task, tasks, task and task.folder),
         recorder=settings.record
         and Recorder.open(settings.record, Environment(__version__, partial(list_tools, settings.profile))),

@@ -30,7 +30,14 @@ class NamedSessions:
         self._opened: OrderedDict[str, None] = OrderedDict()
         """Handles of those that were opened here and not ended by a client, the oldest first."""
 
-    async def get(self, owner: str, name: str, request: SessionRequest, report: Report) -> Session:
+    async def get(
+        self,
+        owner: str,
+        name: str,
+        request: SessionRequest,
+        report: Report,
+        within_s: float | None = None,
+    ) -> Session:
         """The session that `owner` calls `name`; opened as `request` says if there is none.
 
         Raises:
@@ -42,7 +49,7 @@ class NamedSessions:
                 session = await self._store.get(owner, handle, report)
             except NotFound:
                 await self._store.wait_until_gone(handle)
-                session = await self._store.open(owner, request, report, handle)
+                session = await self._store.open(owner, request, report, handle, within_s)
                 session.notice = _ANEW if handle in self._opened else ""
         self._store.set_apart(session)
         self._opened[handle] = None

@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from mcp_server.errors import contain
 from mcp_server.observability import logs
 from mcp_server.redaction.redactor import Redactor
+from mcp_server.sessions.places import PlaceQueue, Refusal
 from mcp_server.sessions.pool import Pool
 from mcp_server.sessions.requests import FindTask, Requests
 from mcp_server.sessions.slot import SessionSlot
@@ -38,7 +39,7 @@ from sandbox.opening.policy import Policy
 from sandbox.opening.request import SessionRequest
 from sandbox.session.session import Session, session_key
 from sandbox.spec import Identity, SandboxInfo, SandboxSpec
-from tools._tool import OwnSession, Report
+from tools._tool import OwnSession, Report, ignore_progress
 
 log = logging.getLogger(__name__)
 
@@ -91,9 +92,11 @@ class SessionStore:
         pool: int = 0,
         recorder: Recorder | None = None,
         find_task: FindTask | None = None,
+        queue_s: float = 0.0,
     ) -> None:
         """
         Args:
+            queue_s: seconds that a new session waits for a place, if there are as many as there may be.
             default_session: a caller without any session gets one for `defaults.repo` (one client a server: stdio).
             user: a hash of the user that the server runs as, who may see and remove all that it starts.
             pool: how many sandboxes are kept ready.
@@ -118,6 +121,8 @@ class SessionStore:
         self._backend_closed = anyio.Event()
         self._slots: set[SessionSlot] = set()
         self._by_key: dict[str, SessionSlot] = {}
+        self._queue = PlaceQueue()
+        self._queue_s = queue_s
         self._locks = KeyedLocks()
         self._threads = PrincipalThreads()
         self._closing = False
@@ -145,6 +150,7 @@ class SessionStore:
     async def aclose(self) -> None:
         """Close every session, or leave those that are to be kept, within `CLOSE_S`."""
         self._closing = True
+        self._queue.refuse_all(_CLOSING)
         with anyio.move_on_after(CLOSE_S) as deadline:
             for slot in self._slots:
                 slot.end(keep=self._keep)
@@ -168,12 +174,19 @@ class SessionStore:
         return redactor
 
     async def open(
-        self, owner: str, request: SessionRequest, report: Report, handle: str | None = None
+        self,
+        owner: str,
+        request: SessionRequest,
+        report: Report,
+        handle: str | None = None,
+        within_s: float | None = None,
     ) -> Session:
         """Open a session of `owner`. The operator's settings complete `request`; `handle` comes from `new_handle`.
 
+        `within_s`: seconds that the call may take; it waits no longer for a place.
+
         Raises:
-            Conflict: there are as many as there may be.
+            Conflict: there are as many as there may be, and none ended in time.
             PdboxError: what `open_session` raises.
         """
         handle = handle or new_handle()
@@ -188,19 +201,24 @@ class SessionStore:
 
         try:
             foreign = await self._list_foreign() if self._keep else ()
-            return await self._open_in_slot(owner, session_key(handle), make, foreign)
+            wait_s = self._queue_s if within_s is None else min(self._queue_s, within_s)
+            return await self._open_in_slot(owner, session_key(handle), make, foreign, wait_s, report)
         finally:
             self._pool.refill()
 
-    async def get(self, owner: str, handle: str | None, report: Report) -> Session:
-        """The session of that handle; without one, the only session of `owner`.
+    async def get(
+        self, owner: str, handle: str | None, report: Report, within_s: float | None = None
+    ) -> Session:
+        """The session of that handle; without one, the only session of `owner`, which is opened if there is none.
 
         Raises:
             NotFound: unknown, expired or another's, all with the same text.
             InvalidArgument: no handle, and none or several sessions.
         """
         session = await (
-            self._find_only(owner, report) if handle is None else self._find_by_handle(owner, handle)
+            self._find_only(owner, report, within_s)
+            if handle is None
+            else self._find_by_handle(owner, handle)
         )
         session.expiry.touch()
         return session
@@ -286,7 +304,7 @@ class SessionStore:
         """
         return await (await self._ensure_backend()).probe()
 
-    async def _find_only(self, owner: str, report: Report) -> Session:
+    async def _find_only(self, owner: str, report: Report, within_s: float | None) -> Session:
         if (session := self._get_only(owner)) is not None:
             return session
         if not self.default_session:
@@ -296,7 +314,8 @@ class SessionStore:
                 return session
             if not self.opens_by_itself:
                 raise InvalidArgument("There is no session yet.", "`start_session` with `repo` opens one.")
-            return await self._resume_kept(owner) or await self.open(owner, SessionRequest(), report)
+            kept = await self._resume_kept(owner)
+            return kept or await self.open(owner, SessionRequest(), report, within_s=within_s)
 
     def _get_only(self, owner: str) -> Session | None:
         """The session that a call of `owner` without a handle means, if it is open here.
@@ -373,46 +392,66 @@ class SessionStore:
         return make
 
     async def _open_in_slot(
-        self, owner: str, key: str, make: Make, foreign: Sequence[SandboxInfo] = ()
+        self,
+        owner: str,
+        key: str,
+        make: Make,
+        foreign: Sequence[SandboxInfo] = (),
+        wait_s: float = 0.0,
+        report: Report = ignore_progress,
     ) -> Session:
-        if self._closing:
-            raise _CLOSING
-        self._check_limits(owner, foreign)
-        slot = SessionSlot(owner, key)
-        self._slots.add(slot)
+        slot, known = SessionSlot(owner, key), list(foreign)
+
+        def take() -> Refusal | None:
+            if self._closing:
+                raise _CLOSING
+            if (refusal := self._find_refusal(owner, known)) is None:
+                self._slots.add(slot)
+            return refusal
+
+        async def refresh() -> None:
+            known[:] = await self._list_foreign()
+
         try:
+            await self._queue.take(
+                owner, take, within_s=wait_s, report=report, refresh=refresh if self._keep else None
+            )
             with self._threads.of(owner):
                 session = await self._tasks.start(self._run_session, slot, make)
             self._used = True
             return session
         finally:
             if slot.session is None:
-                # Its task may have ended before its first step.
+                # Its task may have ended before its first step, or was never started.
                 self._slots.discard(slot)
+                slot.gone.set()
+                self._queue.wake()
 
-    def _check_limits(self, owner: str, foreign: Sequence[SandboxInfo]) -> None:
-        """Check the limits. A session counts from the request for it until its time is over.
+    def _find_refusal(self, owner: str, foreign: Sequence[SandboxInfo]) -> Refusal | None:
+        """Return why `owner` can have no further session now. One counts from the request for it until its time is over.
 
         Of the `foreign`, those of the owner count that were left for a later server. Others are limited by the
         server that holds them.
-
-        Raises:
-            Conflict: all places are taken.
         """
         owners = [slot.owner for slot in self._slots if not slot.is_over]
         running = len(owners) + len(foreign)
         kept = [one for one in foreign if one.kept and one.owner == owner]
         hint = _FULL_OF_KEPT.format(self._policy.lifetime.idle_s / 60) if kept else _FULL
         allowed = self._allowed
-        if len(owners) + len(kept) >= allowed.total:
-            raise Conflict(f"{allowed.total} sessions are open, and there may be no more.", hint)
         if allowed.each is not None and owners.count(owner) + len(kept) >= allowed.each:
-            raise Conflict(f"You have {allowed.each} sessions open, and may have no more.", hint)
+            text = f"You have {allowed.each} sessions open, and may have no more."
+            return Refusal(Conflict(text, hint), is_own=True)
+        if len(owners) + len(kept) >= allowed.total:
+            text = f"{allowed.total} sessions are open, and there may be no more."
+            return Refusal(Conflict(text, hint), is_own=bool(kept))
         if running >= max(allowed.machine, allowed.total):
-            raise Conflict(
-                f"{running} sandboxes of this user are running on this machine, and there may be no more.",
-                "`pdbox sessions list` shows them, `pdbox sessions reap` removes all of them.",
+            return Refusal(
+                Conflict(
+                    f"{running} sandboxes of this user are running on this machine, and there may be no more.",
+                    "`pdbox sessions list` shows them, `pdbox sessions reap` removes all of them.",
+                )
             )
+        return None
 
     async def _run_session(self, slot: SessionSlot, make: Make, *, task_status: TaskStatus[Session]) -> None:
         """One session from opening to closing."""
@@ -438,6 +477,7 @@ class SessionStore:
         finally:
             self._slots.discard(slot)
             slot.gone.set()
+            self._queue.wake()
         if failure is not None or slot.session is None:
             raise failure or _CLOSING
 
@@ -450,6 +490,7 @@ class SessionStore:
             # Until its sandbox is gone it must not be found there and adopted.
             with anyio.CancelScope(shield=True):
                 slot.is_over = True
+                self._queue.wake()
                 if self.recorder is not None:
                     await contain("the end of a record", self._end_record(self.recorder, slot, session))
                 await slot.release(session)
@@ -523,7 +564,8 @@ class OwnersSessions:
     async def open(self, request: SessionRequest, report: Report) -> Session:
         # Known before there is a sandbox: an answer in time tells it.
         self.ongoing.handle = new_handle()
-        session = await self.store.open(self.ongoing.owner, request, report, self.ongoing.handle)
+        now = self.ongoing
+        session = await self.store.open(now.owner, request, report, now.handle, now.limit_s)
         self.ongoing.opened = session
         logs.note_session(session)
         return session
