@@ -79,6 +79,7 @@ class PdboxServer(MCPServer[Any]):
         )
         self._defaults = defaults
         self._store = store
+        self._place = store.requests.defaults.in_place
         self._shown()  # the operator's profile may be one that there is not
         self._trajectories = Trajectories()
         self._pending = PendingCalls(store)
@@ -179,7 +180,7 @@ class PdboxServer(MCPServer[Any]):
         options = current(self._defaults)
         return profiles.show(
             options.profile,
-            is_bound=options.session is not None,
+            is_bound=options.session is not None or bool(self._place),
             needs_opening=not self._store.opens_by_itself,
             answers_early=options.answer_within_s is not None,
         )
@@ -194,7 +195,9 @@ class PdboxServer(MCPServer[Any]):
         result = await call_next(ctx)
         if ctx.method in _WITH_INSTRUCTIONS and isinstance(result, dict):
             shown = self._shown()
-            result["instructions"] = instructions(shown) + _task_text(await self._read_instruction(), shown)
+            result["instructions"] = instructions(shown, self._place) + _task_text(
+                await self._read_instruction(), shown
+            )
         return result
 
     async def _read_instruction(self) -> str:

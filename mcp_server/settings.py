@@ -58,6 +58,12 @@ class Settings(BaseModel):
     """Place in which programs run: in Docker containers, or as processes of this machine without isolation. `auto` is docker."""
     unsafe_no_isolation: Annotated[bool, SANDBOX] = False
     """Allow --backend process, which runs programs without any isolation."""
+    container: Annotated[str | None, SANDBOX] = None
+    """Running container to debug in, on its own files and with its own Python, instead of a sandbox with a copy: name or id."""
+    workdir: Annotated[str | None, SANDBOX] = None
+    """Folder of the repository in --container (default: the container's working directory)."""
+    in_place: Annotated[bool, SANDBOX] = False
+    """Debug the files of --repo themselves, on this machine: for a server inside of a container. Programs get the server's rights."""
     image: Annotated[str | None, SANDBOX] = None
     """Container image for sessions whose client names none (default: pdbox-sandbox with the Python that suits)."""
     allow_image: Annotated[list[str], SANDBOX] = []

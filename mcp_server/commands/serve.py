@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from mcp_server import __version__, custom_tools, profiles
-from mcp_server.backends import candidates, open_backend
+from mcp_server.backends import candidates, check_place, open_backend
 from mcp_server.connection_options import ConnectionOptions
 from mcp_server.observability import tracing
 from mcp_server.server import listing, owner_of
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 ALONE, TOGETHER, PRINCIPALS = SessionLimits(10), SessionLimits(50), SessionLimits(50, each=10)
 """Sessions by default: of the one client on stdio, of clients that are not told apart, and of those that are."""
+ONE = SessionLimits(1)
+"""Sessions on files that are worked on where they are."""
 
 
 SETTINGS = tuple(Settings.model_fields)
@@ -76,7 +78,7 @@ def stdio_store(settings: Settings) -> SessionStore:
     Raises:
         InvalidArgument: no such repository or root.
     """
-    here = None if settings.root or settings.task else _working_directory()
+    here = None if settings.root or settings.task or settings.container else _working_directory()
     return _store(
         settings,
         _resolve_existing(settings.repo) if settings.repo else here,
@@ -95,7 +97,7 @@ def http_store(settings: Settings) -> SessionStore:
     return _store(
         settings,
         _resolve_existing(settings.repo) if settings.repo else None,
-        default_session=False,
+        default_session=is_in_place(settings),
         usual=usual,
     )
 
@@ -103,6 +105,9 @@ def http_store(settings: Settings) -> SessionStore:
 def _store(
     settings: Settings, repo: Path | None, *, default_session: bool, usual: SessionLimits
 ) -> SessionStore:
+    check_place(settings)
+    if is_in_place(settings):
+        usual = ONE
     tasks = [_resolve_existing(root) for root in settings.tasks]
     task = _task(settings, tasks)
     request = defaults(settings, repo)
@@ -121,6 +126,11 @@ def _store(
         recorder=settings.record
         and Recorder.open(settings.record, Environment(__version__, partial(list_tools, settings.profile))),
     )
+
+
+def is_in_place(settings: Settings) -> bool:
+    """True if files are worked on where they are: there is one session then, which the first call opens."""
+    return settings.in_place or settings.container is not None
 
 
 def list_tools(profile: str) -> list[dict[str, Any]]:
@@ -195,6 +205,7 @@ def defaults(settings: Settings, repo: Path | None) -> SessionRequest:
     """Defaults for sessions, from the operator's settings."""
     return SessionRequest(
         repo=str(repo) if repo else None,
+        in_place=_name_of_place(settings, repo),
         ref=settings.ref,
         image=settings.image,
         python=settings.python,
@@ -203,6 +214,14 @@ def defaults(settings: Settings, repo: Path | None) -> SessionRequest:
         setup=tuple(settings.setup) or None,
         env=dict(_pair(item, "=", "--env NAME=VALUE") for item in settings.env),
     )
+
+
+def _name_of_place(settings: Settings, repo: Path | None) -> str:
+    if settings.container is not None:
+        return f"the container {settings.container}"
+    if settings.in_place and repo is None:
+        raise InvalidArgument("--in-place needs the folder to work on.", "--repo names it.")
+    return str(repo) if settings.in_place else ""
 
 
 def _certificates(file: Path | None) -> bytes:

@@ -195,6 +195,8 @@ class SessionStore:
 
         async def make(backend: Backend, tasks: TaskGroup) -> Session:
             session = await open_session(backend, completed, policy, identity, report, tasks, self._pool.take)
+            if completed.in_place:
+                session.notice = f"isolation: {session.sandbox.isolation}"
             if self.recorder is not None:
                 self.recorder.note_request(session, completed)
             return session
