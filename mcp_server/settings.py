@@ -131,6 +131,8 @@ class Settings(BaseModel):
     tests; any number), or a list such as eval,pdb. Over HTTP a client may choose: ?profile=rewrite."""
     tools_from: Annotated[list[Path], TOOLS] = []
     """Python file with a tool of your own; repeatable. Those of installed packages are found by their entry points."""
+    finish: Annotated[bool, TOOLS] = False
+    """Add a tool `finish` for tasks: it hands the changes in and ends the session; the score is for the harness (POST /score)."""
     answers: Annotated[AnswerForm, ANSWERS] = "text"
     """Form of answers: `text`, `structured` data with output schemas, or `both`. Over HTTP a client may choose: ?answers=both."""
     answer_within_s: Annotated[float | None, ANSWERS] = Field(default=None, gt=0, allow_inf_nan=False)

@@ -28,6 +28,8 @@ from sandbox.image_names import AllowedImages
 from sandbox.opening.policy import Policy, Sources
 from sandbox.opening.request import SessionRequest
 from sandbox.spec import Lifetime, Limits
+from tools._catalog import add as add_tool
+from tools._finish import TOOL as FINISH
 
 if TYPE_CHECKING:
     from mcp_server.tasks.folder import Task
@@ -60,6 +62,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     # Threads that compute give way to the event loop after a millisecond rather than five: a call takes several turns of it.
     sys.setswitchinterval(0.001)
     custom_tools.load(settings.tools_from)
+    if settings.finish:
+        add_tool(FINISH)
     candidates(settings)  # refuses a backend that is not allowed, before any client waits for it
     if settings.transport == "stdio":
         if sys.stdin.isatty():

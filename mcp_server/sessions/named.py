@@ -9,7 +9,7 @@ from mcp_server.sessions.store import SessionStore
 from sandbox.concurrency import KeyedLocks
 from sandbox.errors import NotFound
 from sandbox.opening.request import SessionRequest
-from sandbox.session.session import Session
+from sandbox.session.session import Session, session_key
 from tools._tool import Report, ignore_progress
 
 _MAX_REMEMBERED = 10_000
@@ -48,6 +48,7 @@ class NamedSessions:
             try:
                 session = await self._store.get(owner, handle, report)
             except NotFound:
+                self._store.check_unfinished(session_key(handle))
                 await self._store.wait_until_gone(handle)
                 session = await self._store.open(owner, request, report, handle, within_s)
                 session.notice = _ANEW if handle in self._opened else ""

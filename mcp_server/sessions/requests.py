@@ -33,6 +33,10 @@ class Requests:
         ours = self.defaults
         return ours.repo is not None or ours.task is not None or bool(ours.in_place)
 
+    def task_of(self, request: SessionRequest) -> str | None:
+        """Name of the task that a session is opened for, as the client or the operator gave it."""
+        return request.task or (None if request.repo else self.defaults.task)
+
     async def complete(self, request: SessionRequest) -> tuple[SessionRequest, Policy]:
         """Complete a client's request, by its task if it has one, and return it with the policy for it.
 
@@ -43,13 +47,13 @@ class Requests:
         if self.defaults.in_place:
             self._check_in_place(request)
             return self._fill_in_defaults(request), self.policy
-        name = request.task or (None if request.repo else self.defaults.task)
+        name = self.task_of(request)
         if name is None:
             return self._fill_in_defaults(request), self.policy
         # Few servers are asked for tasks, and their models take time to build.
         from mcp_server.tasks.opening import complete_policy, complete_request
 
-        task = await self._load_task(name)
+        task = await self.load_task(name)
         return complete_request(task, request, self.defaults), complete_policy(task, self.policy)
 
     async def read_instruction(self, task: str | None) -> str:
@@ -60,9 +64,14 @@ class Requests:
             InvalidArgument: the task is invalid.
         """
         name = task or self.defaults.task
-        return "" if name is None else (await self._load_task(name)).instruction
+        return "" if name is None else (await self.load_task(name)).instruction
 
-    async def _load_task(self, name: str) -> Task:
+    async def load_task(self, name: str) -> Task:
+        """Load the task of that name.
+
+        Raises:
+            NotFound: there is none. InvalidArgument: it is invalid.
+        """
         if self.find_task is None:
             raise NotFound("This server has no tasks.")
         return await in_thread(self.find_task, name)

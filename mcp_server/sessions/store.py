@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -18,6 +18,7 @@ from mcp_server.redaction.redactor import Redactor
 from mcp_server.sessions.places import PlaceQueue, Refusal
 from mcp_server.sessions.pool import Pool
 from mcp_server.sessions.requests import FindTask, Requests
+from mcp_server.sessions.scores import Scores
 from mcp_server.sessions.slot import SessionSlot
 from mcp_server.trajectories.recent import Ongoing
 from mcp_server.trajectories.recorder import Reason, Recorder
@@ -41,12 +42,16 @@ from sandbox.session.session import Session, session_key
 from sandbox.spec import Identity, SandboxInfo, SandboxSpec
 from tools._tool import OwnSession, Report, ignore_progress
 
+if TYPE_CHECKING:
+    from mcp_server.tasks.scoring import Verdict
+
 log = logging.getLogger(__name__)
 
 CLOSE_S = 1.8
 """Time limit for closing all sessions. Clients kill a server 2 s after they closed its stdin."""
 
 _CLOSING = Conflict("The server is closing.")
+_FINISHED = Conflict("The task is finished, and its session has ended.")
 _UNKNOWN = "This session_id is unknown or has expired."
 _START = "`start_session` opens a new session."
 _SERVER_PER_CALL = (
@@ -117,6 +122,7 @@ class SessionStore:
         self.recorder = recorder
         self._keep = policy.lifetime.kept
         """Sessions outlive the server, and those that earlier ones left are found again."""
+        self.scores = Scores(self._ensure_backend, self.requests, user, recorder, self.spawn)
         self._backend: Backend | None = None
         self._backend_closed = anyio.Event()
         self._slots: set[SessionSlot] = set()
@@ -195,6 +201,7 @@ class SessionStore:
 
         async def make(backend: Backend, tasks: TaskGroup) -> Session:
             session = await open_session(backend, completed, policy, identity, report, tasks, self._pool.take)
+            session.task = self.requests.task_of(request)
             if completed.in_place:
                 session.notice = f"isolation: {session.sandbox.isolation}"
             if self.recorder is not None:
@@ -268,6 +275,34 @@ class SessionStore:
         session.closed = True
         await self._end(session)
 
+    async def finish(self, owner: str, session: Session) -> None:
+        """Have the changes of a session with a task scored, and end it; nothing else of it can be scored again.
+
+        Raises:
+            Conflict: it has no task. PdboxError: its patch is not available.
+        """
+        begin = await self.scores.take(session, owner)
+        await self.close(session)
+        begin()
+
+    async def score(self, owner: str, handle: str) -> Verdict:
+        """Score the session of that handle: as it is now, or as it was when it was finished.
+
+        Raises:
+            NotFound: unknown, expired or another's. Conflict: it has no task. PdboxError: it can't be scored.
+        """
+        finished = await self.scores.wait(owner, session_key(handle))
+        return finished or await self.scores.score(await self.get(owner, handle, ignore_progress))
+
+    def check_unfinished(self, key: str) -> None:
+        """Check that a new session may take the place of the one with this key.
+
+        Raises:
+            Conflict: that one was finished.
+        """
+        if self.scores.is_finished(key):
+            raise _FINISHED
+
     async def _end(self, session: Session) -> None:
         slot = self._by_key.get(session.key)
         if slot is not None:
@@ -316,6 +351,8 @@ class SessionStore:
                 return session
             if not self.opens_by_itself:
                 raise InvalidArgument("There is no session yet.", "`start_session` with `repo` opens one.")
+            if self.scores.has_finished(owner):
+                raise _FINISHED
             kept = await self._resume_kept(owner)
             return kept or await self.open(owner, SessionRequest(), report, within_s=within_s)
 
@@ -577,6 +614,9 @@ class OwnersSessions:
 
     async def close(self, session: Session) -> None:
         await self.store.close(session)
+
+    async def finish(self, session: Session) -> None:
+        await self.store.finish(self.ongoing.owner, session)
 
 
 async def _describe(session: Session) -> OwnSession:
