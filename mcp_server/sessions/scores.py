@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from mcp_server.errors import contain
 from mcp_server.sessions.requests import Requests
 from mcp_server.trajectories.recorder import Recorder
 from sandbox.backend import Backend
@@ -55,6 +56,8 @@ class Scores:
         self._recorder = recorder
         self._spawn = spawn
         self._limit = anyio.CapacityLimiter(AT_ONCE)
+        self._running: dict[anyio.CancelScope, anyio.Event] = {}
+        """Scores that are being computed, and the end of each."""
         self._finished: OrderedDict[str, _Finished] = OrderedDict()
         """By the keys of their sessions, the oldest first."""
 
@@ -91,7 +94,17 @@ class Scores:
             finally:
                 finished.done.set()
 
-        return lambda: self._spawn(work)
+        return lambda: self._spawn(lambda: contain("a score", work()))
+
+    def cancel(self) -> None:
+        """Give up all scores that are being computed: the server closes."""
+        for scope in self._running:
+            scope.cancel()
+
+    async def wait_until_gone(self) -> None:
+        """Wait until their sandboxes are removed."""
+        for ended in list(self._running.values()):
+            await ended.wait()
 
     def is_finished(self, key: str) -> bool:
         """True if the session of this key was finished."""
@@ -121,10 +134,18 @@ class Scores:
         from mcp_server.tasks.scoring import score
 
         task = await self._requests.load_task(name)
-        async with self._limit:
-            backend = await self._backend()
-            sandboxes = Sandboxes(backend, self._requests.policy, self._requests.defaults, self._user)
-            return await score(sandboxes, task, patch, ignore_progress)
+        with anyio.CancelScope() as scope:
+            ended = self._running[scope] = anyio.Event()
+            try:
+                async with self._limit:
+                    backend = await self._backend()
+                    requests = self._requests
+                    sandboxes = Sandboxes(backend, requests.policy, requests.defaults, self._user)
+                    return await score(sandboxes, task, patch, ignore_progress)
+            finally:
+                del self._running[scope]
+                ended.set()
+        raise Conflict("The server is closing.")
 
     def _record(self, session: Session, verdict: Verdict) -> None:
         if self._recorder is not None:

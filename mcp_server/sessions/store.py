@@ -157,11 +157,13 @@ class SessionStore:
         """Close every session, or leave those that are to be kept, within `CLOSE_S`."""
         self._closing = True
         self._queue.refuse_all(_CLOSING)
+        self.scores.cancel()
         with anyio.move_on_after(CLOSE_S) as deadline:
             for slot in self._slots:
                 slot.end(keep=self._keep)
             await self._pool.aclose()
             await self._wait_until_gone()
+            await self.scores.wait_until_gone()
             if self._backend is not None:
                 self._backend_scope.cancel()
                 await self._backend_closed.wait()
