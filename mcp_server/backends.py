@@ -6,6 +6,7 @@ import importlib
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 from mcp_server.settings import Settings
 from sandbox.backend import Backend
@@ -13,7 +14,22 @@ from sandbox.errors import BackendUnavailable, InvalidArgument
 
 log = logging.getLogger(__name__)
 
+CONTAINER, IN_PLACE = "container", "in place"
 _AUTOMATIC = ("docker",)
+_OF_SANDBOXES = (
+    "backend",
+    "image",
+    "root",
+    "ref",
+    "task",
+    "tasks",
+    "mount",
+    "network",
+    "setup_network",
+    "pool",
+    "keep_sessions",
+)
+"""Settings that mean nothing without a sandbox of pdbox's own."""
 _MODULES = {"docker": "sandbox.docker.backend", "process": "sandbox.process"}
 
 
@@ -22,12 +38,50 @@ def create_backend(name: str) -> Backend:
     return importlib.import_module(_MODULES[name]).BACKEND()
 
 
+def _create(name: str, settings: Settings) -> Backend:
+    if name == CONTAINER:
+        assert settings.container is not None
+        from sandbox.docker.in_container import ContainerBackend
+
+        return ContainerBackend(settings.container, settings.workdir)
+    if name == IN_PLACE:
+        from sandbox.process import ProcessBackend
+
+        return ProcessBackend(in_place=(settings.repo or Path()).expanduser().resolve())
+    return create_backend(name)
+
+
+def check_place(settings: Settings) -> None:
+    """Check the settings of a server that works on files where they are.
+
+    Raises:
+        InvalidArgument: others contradict them.
+    """
+    flag = "--container" if settings.container is not None else "--in-place"
+    if settings.workdir is not None and settings.container is None:
+        raise InvalidArgument("--workdir is given without --container.", "It is a folder of that container.")
+    if settings.container is None and not settings.in_place:
+        return
+    others = [*_OF_SANDBOXES, *(("repo", "in_place", "python") if settings.container is not None else ())]
+    for name in others:
+        if getattr(settings, name) not in (None, False, 0, [], "auto"):
+            raise InvalidArgument(
+                f"{flag} and --{name.replace('_', '-')} are given.",
+                f"With {flag} there is no sandbox to start: the files are worked on where they are.",
+            )
+
+
 def candidates(settings: Settings) -> list[str]:
     """Names of the backends to try, in order. Never one with less isolation than was asked for.
 
     Raises:
         InvalidArgument: no isolation, without the flag that admits it.
     """
+    check_place(settings)
+    if settings.container is not None:
+        return [CONTAINER]
+    if settings.in_place:
+        return [IN_PLACE]
     if settings.backend == "process" and not settings.unsafe_no_isolation:
         raise InvalidArgument(
             "The process backend runs programs on this machine without any isolation.",
@@ -45,14 +99,14 @@ async def open_backend(settings: Settings) -> AsyncGenerator[Backend]:
     """
     reasons: list[str] = []
     for name in candidates(settings):
-        backend = create_backend(name)
+        backend = _create(name, settings)
         async with AsyncExitStack() as stack:
             try:
                 await stack.enter_async_context(backend.lifespan())
                 await backend.check()
                 log.info("backend %s", name)
             except BackendUnavailable as exc:
-                if settings.backend != "auto":
+                if settings.backend != "auto" or name not in _AUTOMATIC:
                     raise
                 reasons.append(f"{name}: {exc}")
                 continue

@@ -26,12 +26,12 @@ _ANSWERS = (
 
 
 @lru_cache(maxsize=64)
-def instructions(shown: Shown) -> str:
-    """The text for a client with these tools."""
+def instructions(shown: Shown, place: str = "") -> str:
+    """The text for a client with these tools; `place`: where files are worked on in place, without a copy."""
     steps = (f"{number}. {step}" for number, step in enumerate(filter(None, _steps(shown)), 1))
     many = [text for name, text in _MANY.items() if shown.has(name)]
     parts = [
-        _beginning(shown),
+        _beginning(shown, place),
         "\n".join(["Workflow", *steps]),
         f"Ask for much in one call: {', '.join(many)}." if many else "",
         (leave_out(_STATES, shown.hidden) if shown.has("pdb") else "") + _ANSWERS,
@@ -40,10 +40,12 @@ def instructions(shown: Shown) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _beginning(shown: Shown) -> str:
+def _beginning(shown: Shown, place: str) -> str:
     debugger = " with a real pdb process that stays alive between calls" if shown.has("pdb") else ""
     patch = "; `diff` gives the result as a patch" if shown.has("diff") else ""
     text = f"Debug Python in a sandbox: a private copy of a repository{debugger}. Nothing on the host is changed{patch}."
+    if place:
+        text = f"Debug Python in {place}{debugger}. There is no copy: its own files are changed, and stay so{patch}."
     if not shown.profile.rewrites:
         return text
     names = ", ".join(f"`{name}`" for name in shown.debugger)

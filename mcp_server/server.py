@@ -80,6 +80,7 @@ class PdboxServer(MCPServer[Any]):
         )
         self._defaults = defaults
         self._store = store
+        self._place = store.requests.defaults.in_place
         self._shown()  # the operator's profile may be one that there is not
         self._trajectories = Trajectories()
         self._pending = PendingCalls(store)
@@ -180,7 +181,7 @@ class PdboxServer(MCPServer[Any]):
         options = current(self._defaults)
         return profiles.show(
             options.profile,
-            is_bound=options.session is not None,
+            is_bound=options.session is not None or bool(self._place),
             needs_opening=not self._store.opens_by_itself,
             answers_early=options.answer_within_s is not None,
         )
@@ -195,7 +196,9 @@ class PdboxServer(MCPServer[Any]):
         result = await call_next(ctx)
         if ctx.method in _WITH_INSTRUCTIONS and isinstance(result, dict):
             shown = self._shown()
-            result["instructions"] = instructions(shown) + _task_text(await self._read_instruction(), shown)
+            result["instructions"] = instructions(shown, self._place) + _task_text(
+                await self._read_instruction(), shown
+            )
         return result
 
     async def _read_instruction(self) -> str:
@@ -257,8 +260,9 @@ class PdboxServer(MCPServer[Any]):
     async def _find_session(self, ongoing: Ongoing, report: Report) -> Session:
         options = current(self._defaults)
         if options.session is not None:
-            return await self.named.get(ongoing.owner, options.session, options.request(), report)
-        return await self._store.get(ongoing.owner, ongoing.handle, report)
+            request = options.request()
+            return await self.named.get(ongoing.owner, options.session, request, report, ongoing.limit_s)
+        return await self._store.get(ongoing.owner, ongoing.handle, report, ongoing.limit_s)
 
     async def _in_session(self, ongoing: Ongoing, session: Session, work: Awaitable[Answer]) -> Answer:
         try:

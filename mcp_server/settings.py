@@ -62,6 +62,12 @@ class Settings(BaseModel):
     """Place in which programs run: in Docker containers, or as processes of this machine without isolation. `auto` is docker."""
     unsafe_no_isolation: Annotated[bool, SANDBOX] = False
     """Allow --backend process, which runs programs without any isolation."""
+    container: Annotated[str | None, SANDBOX] = None
+    """Running container to debug in, on its own files and with its own Python, instead of a sandbox with a copy: name or id."""
+    workdir: Annotated[str | None, SANDBOX] = None
+    """Folder of the repository in --container (default: the container's working directory)."""
+    in_place: Annotated[bool, SANDBOX] = False
+    """Debug the files of --repo themselves, on this machine: for a server inside of a container. Programs get the server's rights."""
     image: Annotated[str | None, SANDBOX] = None
     """Container image for sessions whose client names none (default: pdbox-sandbox with the Python that suits)."""
     allow_image: Annotated[list[str], SANDBOX] = []
@@ -100,6 +106,8 @@ class Settings(BaseModel):
     """Sessions that may be open at once (default: 10 on stdio, 50 on HTTP)."""
     max_sessions_per_principal: Annotated[int | None, SESSIONS] = Field(default=None, ge=1)
     """Sessions that one principal may have open at once (default: 10 where there are tokens)."""
+    queue_timeout_s: Annotated[float, SESSIONS] = Field(default=30.0, ge=0, allow_inf_nan=False)
+    """Seconds that a new session waits for a place when there are as many as there may be; 0 refuses it at once."""
     pool: Annotated[int, SESSIONS] = Field(default=0, ge=0, le=100)
     """Sandboxes to start ahead, so that sessions open at once."""
     keep_sessions: Annotated[bool, SESSIONS] = False
@@ -127,6 +135,8 @@ class Settings(BaseModel):
     tests; any number), or a list such as eval,pdb. Over HTTP a client may choose: ?profile=rewrite."""
     tools_from: Annotated[list[Path], TOOLS] = []
     """Python file with a tool of your own; repeatable. Those of installed packages are found by their entry points."""
+    finish: Annotated[bool, TOOLS] = False
+    """Add a tool `finish` for tasks: it hands the changes in and ends the session; the score is for the harness (POST /score)."""
     answers: Annotated[AnswerForm, ANSWERS] = "text"
     """Form of answers: `text`, `structured` data with output schemas, or `both`. Over HTTP a client may choose: ?answers=both."""
     answer_within_s: Annotated[float | None, ANSWERS] = Field(default=None, gt=0, allow_inf_nan=False)

@@ -39,6 +39,9 @@ from sandbox.transport.socket_stream import SocketStream
 log = logging.getLogger(__name__)
 
 ISOLATION = "none: programs run as you, on this machine"
+IN_PLACE = "none of pdbox's own: programs run with the rights of this server, on the files of {} themselves"
+_TESTBED = "/opt/miniconda3/envs/testbed/bin/python"
+"""Interpreter with the requirements of the repository in SWE-bench images, which only a shell would put on PATH."""
 MARK = "PDBOX_SANDBOX"
 """Environment variable of a guest; its value identifies the sandbox."""
 CHILD_MARK = "PDBOX_CHILD"
@@ -46,6 +49,9 @@ CHILD_MARK = "PDBOX_CHILD"
 START_S = 30.0
 """Time limit for the start of a guest, on a loaded machine."""
 _RECORD = "sandbox.json"
+
+_NAME = "import sys; print(sys.executable)"
+_IS_RECENT = f"{_NAME}; sys.exit(sys.version_info < (3, 8))"
 
 # The guest must outlive the server, so its parent is this shell, which stays and cleans up after it in any
 # case. Standard input is the guest's first connection. The shell prints the guest's process id.
@@ -59,7 +65,7 @@ base=$1; workspace=$2; shift 2
     echo "$guest"
     exec >&- 2>&-
     wait "$guest"
-    [ ! -e "$base/sandbox.json" ] || rm -rf -- "$base" "$workspace"
+    [ ! -e "$base/sandbox.json" ] || rm -rf -- "$base" ${workspace:+"$workspace"}
 } &
 """
 
@@ -86,6 +92,13 @@ class Record:
     """Value that marks its processes in their environment."""
     server: str = ""
     alone_s: float = 0.0
+    in_place: bool = False
+    """True if `workspace` is the user's own folder, which must never be removed."""
+
+    @property
+    def own_folders(self) -> Sequence[Path]:
+        """Folders that go with the guest."""
+        return [Path(self.base)] if self.in_place else [Path(self.base), Path(self.workspace)]
 
     @property
     def file(self) -> Path:
@@ -108,8 +121,12 @@ class ProcessBackend(Backend):
 
     name: ClassVar[str] = "process"
 
-    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
-        """`environ`: the environment of programs, and the source of XDG_RUNTIME_DIR."""
+    def __init__(self, environ: Mapping[str, str] | None = None, in_place: Path | None = None) -> None:
+        """`environ`: the environment of programs, and the source of XDG_RUNTIME_DIR.
+
+        `in_place`: folder that is worked on itself, by one session, instead of a temporary one for each.
+        """
+        self._in_place = in_place
         self._environ = dict(os.environ if environ is None else environ)
         self.servers = ServerFiles(self._environ, self.name)
 
@@ -147,7 +164,7 @@ class ProcessBackend(Backend):
                 return ImageChoice(wanted.image)
             raise InvalidArgument("Without isolation there are no images.", "Leave `image` out.")
         if not wanted.python:
-            return ImageChoice(sys.executable)
+            return ImageChoice(await self._find_foreign() if self._in_place else sys.executable)
         major, minor = python_version(wanted.python)
         if (major, minor) == sys.version_info[:2]:
             return ImageChoice(sys.executable)
@@ -171,7 +188,7 @@ class ProcessBackend(Backend):
         mark = spec.key or uuid.uuid4().hex
         base = runtime_folder(self._environ) / f"{mark[:12]}-{uuid.uuid4().hex[:8]}"
         base.mkdir(mode=0o700)
-        workspace = Path(tempfile.mkdtemp(prefix="pdbox-workspace-"))
+        workspace = self._in_place or Path(tempfile.mkdtemp(prefix="pdbox-workspace-"))
         workdir = PurePosixPath(workspace)
         boot = guest_bundle.Boot(PurePosixPath(base / "guest"), workdir, spec.lifetime, pooled=spec.pooled)
         env = {**spec.env, MARK: mark}
@@ -180,7 +197,7 @@ class ProcessBackend(Backend):
         except BaseException:
             with anyio.CancelScope(shield=True):
                 _kill_marked(mark)
-                await _remove(base, workspace)
+                await _remove(base, *([] if self._in_place else [workspace]))
             raise
         record = Record(
             key=spec.key,
@@ -199,6 +216,7 @@ class ProcessBackend(Backend):
             mark=mark,
             server=await anyio.to_thread.run_sync(self.servers.hold),
             alone_s=spec.lifetime.alone_s,
+            in_place=self._in_place is not None,
         )
         record.write()
         self.servers.note(str(pid))
@@ -211,7 +229,7 @@ class ProcessBackend(Backend):
             if record.alive():
                 found.append(_info_of(record))
             else:
-                await _remove(Path(record.base), Path(record.workspace))
+                await _remove(*record.own_folders)
         return found
 
     async def adopt(self, found: SandboxInfo) -> Sandbox:
@@ -227,12 +245,20 @@ class ProcessBackend(Backend):
                 return ProcessSandbox(record, self._environ, boot, None, self.servers)
         raise SandboxLost("The session's process has gone.", "start_session opens a new one.")
 
-    async def _interpreter(self, name: str) -> str | None:
+    async def _find_foreign(self) -> str:
+        """Find the Python of the programs that are there, rather than the one that runs this server."""
+        for name in (_TESTBED, "python3", "python"):
+            found = await self._interpreter(name, _IS_RECENT)
+            if found and Path(found) != Path(sys.executable):
+                return found
+        return sys.executable
+
+    async def _interpreter(self, name: str, program: str = _NAME) -> str | None:
         """Find an interpreter on PATH that can run: a shim of a version manager may not."""
         path = shutil.which(name, path=self._environ.get("PATH"))
         if path is None:
             return None
-        result = await anyio.run_process([path, "-c", "import sys; print(sys.executable)"], check=False)
+        result = await anyio.run_process([path, "-c", program], check=False)
         return result.stdout.decode().strip() or None if result.returncode == 0 else None
 
     async def _start_guest(
@@ -241,7 +267,8 @@ class ProcessBackend(Backend):
         """Start a guest and wait for its first bytes. Returns its stream and process id."""
         path = f"{Path(python).parent}{os.pathsep}{self._environ.get('PATH', os.defpath)}"
         env = {**self._environ, "PATH": path, **env}
-        command = ["/bin/sh", "-c", _LAUNCH, "pdbox", str(base), str(workspace), python, *boot.arguments()]
+        removed = "" if self._in_place else str(workspace)
+        command = ["/bin/sh", "-c", _LAUNCH, "pdbox", str(base), removed, python, *boot.arguments()]
         ours, theirs = socket.socketpair()
         with theirs:
             stream = PushbackStream(await SocketStream.over(ours))
@@ -288,7 +315,7 @@ class ProcessSandbox(Sandbox):
         self.environ = environ
         self._boot = boot
         self._first = first
-        self.isolation = ISOLATION
+        self.isolation = IN_PLACE.format(record.workspace) if record.in_place else ISOLATION
         self.place = str(record.pid)
         self.image = record.python
 
@@ -329,7 +356,7 @@ class ProcessSandbox(Sandbox):
             if self._record.alive():
                 await self._end()
             _kill_marked(self._record.mark)
-            await _remove(Path(self._record.base), Path(self._record.workspace))
+            await _remove(*self._record.own_folders)
             self._servers.drop(self.place)
 
     async def _end(self) -> None:

@@ -118,6 +118,7 @@ def test_arrows_between_rooms_point_down(file: Path) -> None:
             "__init__.py",
             "__main__.py",
             "boot.py",
+            "clean_up.py",
             "relay.py",
             "launch.py",
             "precompile.py",

@@ -74,6 +74,10 @@ class Sessions(Protocol):
 
     async def close(self, session: Session) -> None: ...
 
+    async def finish(self, session: Session) -> None:
+        """Hand in the changes of a session with a task, and end it."""
+        ...
+
 
 @dataclass(frozen=True)
 class Call:

@@ -19,7 +19,7 @@ from mcp_server.server import owner_of
 from mcp_server.settings import Settings
 from mcp_server.tasks.folder import MAX_PATCH, Task, load_task
 from mcp_server.tasks.judging import Tally
-from mcp_server.tasks.scoring import Verdict, score
+from mcp_server.tasks.scoring import Verdict, read_patch, score
 from sandbox.backend import Backend
 from sandbox.concurrency import open_task_group
 from sandbox.errors import InvalidArgument, NotFound, PdboxError
@@ -86,20 +86,12 @@ async def _patch_of_session(backend: Backend, handle: str) -> bytes:
     found = next((one for one in await backend.of_user(owner_of()) if one.key == key), None)
     if found is None:
         raise NotFound("There is no session with this id.", "`pdbox sessions list` shows what is running.")
-    data = bytearray()
-
-    def take(piece: bytes) -> None:
-        if len(data) + len(piece) > MAX_PATCH:
-            raise InvalidArgument(f"The patch of the session is larger than {MAX_PATCH >> 20} MiB.")
-        data.extend(piece)
-
     async with open_task_group() as group:
         session = Session(await backend.adopt(found), None, group, key=key)
         try:
-            await session.workspace.read_patch(take)
+            return await read_patch(session)
         finally:
             await session.disconnect()
-    return bytes(data)
 
 
 def _as_text(verdict: Verdict) -> str:

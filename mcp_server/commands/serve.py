@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from mcp_server import __version__, custom_tools
-from mcp_server.backends import candidates, open_backend
+from mcp_server.backends import candidates, check_place, open_backend
 from mcp_server.connection_options import ConnectionOptions
 from mcp_server.observability import tracing
 from mcp_server.server import describe_tools, owner_of
@@ -31,12 +31,16 @@ from sandbox.opening.policy import Policy, Sources
 from sandbox.opening.request import SessionRequest
 from sandbox.server_files import has_dead_servers
 from sandbox.spec import Lifetime, Limits
+from tools._catalog import add as add_tool
+from tools._finish import TOOL as FINISH
 
 if TYPE_CHECKING:
     from mcp_server.tasks.folder import Task
 
 ALONE, TOGETHER, PRINCIPALS = SessionLimits(10), SessionLimits(50), SessionLimits(50, each=10)
 """Sessions by default: of the one client on stdio, of clients that are not told apart, and of those that are."""
+ONE = SessionLimits(1)
+"""Sessions on files that are worked on where they are."""
 
 
 SETTINGS = tuple(Settings.model_fields)
@@ -61,6 +65,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     # Threads that compute give way to the event loop after a millisecond rather than five: a call takes several turns of it.
     sys.setswitchinterval(0.001)
     custom_tools.load(settings.tools_from)
+    if settings.finish:
+        add_tool(FINISH)
     candidates(settings)  # refuses a backend that is not allowed, before any client waits for it
     if settings.transport == "stdio":
         if sys.stdin.isatty():
@@ -79,7 +85,7 @@ def stdio_store(settings: Settings) -> SessionStore:
     Raises:
         InvalidArgument: no such repository or root.
     """
-    here = None if settings.root or settings.task else _working_directory()
+    here = None if settings.root or settings.task or settings.container else _working_directory()
     return _store(
         settings,
         _resolve_existing(settings.repo) if settings.repo else here,
@@ -98,7 +104,7 @@ def http_store(settings: Settings) -> SessionStore:
     return _store(
         settings,
         _resolve_existing(settings.repo) if settings.repo else None,
-        default_session=False,
+        default_session=is_in_place(settings),
         usual=usual,
     )
 
@@ -106,6 +112,9 @@ def http_store(settings: Settings) -> SessionStore:
 def _store(
     settings: Settings, repo: Path | None, *, default_session: bool, usual: SessionLimits
 ) -> SessionStore:
+    check_place(settings)
+    if is_in_place(settings):
+        usual = ONE
     tasks = [_resolve_existing(root) for root in settings.tasks]
     task = _task(settings, tasks)
     request = defaults(settings, repo)
@@ -119,14 +128,22 @@ def _store(
         redact_names=settings.redact_names,
         user=owner_of(),
         pool=settings.pool,
+        queue_s=settings.queue_timeout_s,
         find_task=partial(_find_task, tasks, task and task.folder),
         has_leftovers=has_dead_servers,
         recorder=settings.record
         and Recorder.open(
             settings.record, Environment(__version__, partial(describe_tools, settings.profile, data=False))
         ),
-        edits=KeptEdits.in_state_folder(os.environ, settings.session_max_age_s),
+        edits=None  # they are in the files themselves
+        if is_in_place(settings)
+        else KeptEdits.in_state_folder(os.environ, settings.session_max_age_s),
     )
+
+
+def is_in_place(settings: Settings) -> bool:
+    """True if files are worked on where they are: there is one session then, which the first call opens."""
+    return settings.in_place or settings.container is not None
 
 
 def _task(settings: Settings, roots: list[Path]) -> Task | None:
@@ -194,6 +211,7 @@ def defaults(settings: Settings, repo: Path | None) -> SessionRequest:
     """Defaults for sessions, from the operator's settings."""
     return SessionRequest(
         repo=str(repo) if repo else None,
+        in_place=_name_of_place(settings, repo),
         ref=settings.ref,
         image=settings.image,
         python=settings.python,
@@ -202,6 +220,14 @@ def defaults(settings: Settings, repo: Path | None) -> SessionRequest:
         setup=tuple(settings.setup) or None,
         env=dict(_pair(item, "=", "--env NAME=VALUE") for item in settings.env),
     )
+
+
+def _name_of_place(settings: Settings, repo: Path | None) -> str:
+    if settings.container is not None:
+        return f"the container {settings.container}"
+    if settings.in_place and repo is None:
+        raise InvalidArgument("--in-place needs the folder to work on.", "--repo names it.")
+    return str(repo) if settings.in_place else ""
 
 
 def _certificates(file: Path | None) -> bytes:

@@ -9,7 +9,7 @@ from mcp_server.sessions.store import SessionStore
 from sandbox.concurrency import KeyedLocks
 from sandbox.errors import NotFound
 from sandbox.opening.request import SessionRequest
-from sandbox.session.session import Session
+from sandbox.session.session import Session, session_key
 from tools._tool import Report, ignore_progress
 
 _MAX_REMEMBERED = 10_000
@@ -30,7 +30,14 @@ class NamedSessions:
         self._opened: OrderedDict[str, None] = OrderedDict()
         """Handles of those that were opened here and not ended by a client, the oldest first."""
 
-    async def get(self, owner: str, name: str, request: SessionRequest, report: Report) -> Session:
+    async def get(
+        self,
+        owner: str,
+        name: str,
+        request: SessionRequest,
+        report: Report,
+        within_s: float | None = None,
+    ) -> Session:
         """The session that `owner` calls `name`; opened as `request` says if there is none.
 
         Raises:
@@ -41,8 +48,9 @@ class NamedSessions:
             try:
                 session = await self._store.get(owner, handle, report)
             except NotFound:
+                self._store.check_unfinished(session_key(handle))
                 await self._store.wait_until_gone(handle)
-                session = await self._store.reopen(owner, request, report, handle)
+                session = await self._store.reopen(owner, request, report, handle, within_s)
                 session.notice = session.notice or (_ANEW if handle in self._opened else "")
         self._store.set_apart(session)
         self._opened[handle] = None

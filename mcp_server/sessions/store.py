@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 import anyio.to_thread
@@ -18,9 +18,11 @@ from mcp_server.errors import contain
 from mcp_server.observability import logs
 from mcp_server.redaction.redactor import Redactor
 from mcp_server.sessions.kept_edits import Kept, KeptEdits, Opened
+from mcp_server.sessions.places import PlaceQueue, Refusal
 from mcp_server.sessions.pool import Pool
 from mcp_server.sessions.recovery import EXPIRED, GONE, Recovery
 from mcp_server.sessions.requests import FindTask, Requests
+from mcp_server.sessions.scores import Scores
 from mcp_server.sessions.slot import SessionSlot
 from mcp_server.trajectories.recent import Ongoing
 from mcp_server.trajectories.recorder import Reason, Recorder
@@ -44,7 +46,10 @@ from sandbox.opening.request import SessionRequest
 from sandbox.server_files import BEAT_S
 from sandbox.session.session import Session, session_key
 from sandbox.spec import Identity, SandboxInfo, SandboxSpec
-from tools._tool import OwnSession, Report
+from tools._tool import OwnSession, Report, ignore_progress
+
+if TYPE_CHECKING:
+    from mcp_server.tasks.scoring import Verdict
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +59,7 @@ CLOSE_S = 1.8
 """Time limit for closing all sessions. Clients kill a server 2 s after they closed its stdin."""
 
 _CLOSING = Conflict("The server is closing.")
+_FINISHED = Conflict("The task is finished, and its session has ended.")
 _UNKNOWN = "This session_id is unknown or has expired."
 _START = "`start_session` opens a new session."
 _SERVER_PER_CALL = (
@@ -104,9 +110,11 @@ class SessionStore:
         find_task: FindTask | None = None,
         has_leftovers: Callable[[], bool] | None = None,
         edits: KeptEdits | None = None,
+        queue_s: float = 0.0,
     ) -> None:
         """
         Args:
+            queue_s: seconds that a new session waits for a place, if there are as many as there may be.
             default_session: a caller without any session gets one for `defaults.repo` (one client a server: stdio).
             user: a hash of the user that the server runs as, who may see and remove all that it starts.
             pool: how many sandboxes are kept ready.
@@ -131,10 +139,13 @@ class SessionStore:
         self._recovery = Recovery(edits)
         self._keep = policy.lifetime.kept
         """Sessions outlive the server, and those that earlier ones left are found again."""
+        self.scores = Scores(self._ensure_backend, self.requests, user, recorder, self.spawn)
         self._backend: Backend | None = None
         self._backend_closed = anyio.Event()
         self._slots: set[SessionSlot] = set()
         self._by_key: dict[str, SessionSlot] = {}
+        self._queue = PlaceQueue()
+        self._queue_s = queue_s
         self._locks = KeyedLocks()
         self._threads = PrincipalThreads()
         self._closing = False
@@ -168,11 +179,14 @@ class SessionStore:
     async def aclose(self) -> None:
         """Close every session, or leave those that are to be kept, within `CLOSE_S`."""
         self._closing = True
+        self._queue.refuse_all(_CLOSING)
+        self.scores.cancel()
         with anyio.move_on_after(CLOSE_S) as deadline:
             for slot in self._slots:
                 slot.end(keep=self._keep)
             await self._pool.aclose()
             await self._wait_until_gone()
+            await self.scores.wait_until_gone()
             if self._backend is not None:
                 self._backend_scope.cancel()
                 await self._backend_closed.wait()
@@ -191,36 +205,52 @@ class SessionStore:
         return redactor
 
     async def open(
-        self, owner: str, request: SessionRequest, report: Report, handle: str | None = None
+        self,
+        owner: str,
+        request: SessionRequest,
+        report: Report,
+        handle: str | None = None,
+        within_s: float | None = None,
     ) -> Session:
         """Open a session of `owner`. The operator's settings complete `request`; `handle` comes from `new_handle`.
 
+        `within_s`: seconds that the call may take; it waits no longer for a place.
+
         Raises:
-            Conflict: there are as many as there may be.
+            Conflict: there are as many as there may be, and none ended in time.
             NotFound: there is nothing to resume.
             PdboxError: what `open_session` raises.
         """
         if request.resume is not None:
-            session = await self._resume(owner, request, report)
+            session = await self._resume(owner, request, report, within_s)
             session.notice = ""  # `info` has it, too
             return session
-        return await self._open(owner, request, report, handle or new_handle())
+        return await self._open(owner, request, report, handle or new_handle(), within_s)
 
-    async def reopen(self, owner: str, request: SessionRequest, report: Report, handle: str) -> Session:
+    async def reopen(
+        self,
+        owner: str,
+        request: SessionRequest,
+        report: Report,
+        handle: str,
+        within_s: float | None = None,
+    ) -> Session:
         """Open a session with a handle that had one: with its edits if it was lost, which its notice says, else anew.
 
         Raises:
             PdboxError: as `open` does.
         """
         if await self._recovery.load(owner, session_key(handle)) is None:
-            return await self._open(owner, request, report, handle)
-        return await self._resume(owner, replace(request, resume=handle), report)
+            return await self._open(owner, request, report, handle, within_s)
+        return await self._resume(owner, replace(request, resume=handle), report, within_s)
 
     async def forget(self, owner: str, handle: str) -> None:
         """Remove the edits of a session that was lost: its client wants it no more."""
         await self._recovery.forget(owner, session_key(handle))
 
-    async def _resume(self, owner: str, request: SessionRequest, report: Report) -> Session:
+    async def _resume(
+        self, owner: str, request: SessionRequest, report: Report, within_s: float | None
+    ) -> Session:
         handle = request.resume or ""
         key = session_key(handle)
         async with self._locks.hold(key):
@@ -231,7 +261,7 @@ class SessionStore:
                 raise Conflict(
                     "This session is still there, with all its edits.", "Go on with its session_id."
                 )
-            return await self._open(owner, kept.opened.merge(request), report, handle, kept)
+            return await self._open(owner, kept.opened.merge(request), report, handle, within_s, kept)
 
     async def _is_alive(self, owner: str, handle: str, key: str) -> bool:
         """Look for a sandbox that answers. One that doesn't is removed: there must not be two of one key."""
@@ -250,7 +280,13 @@ class SessionStore:
             return False
 
     async def _open(
-        self, owner: str, request: SessionRequest, report: Report, handle: str, kept: Kept | None = None
+        self,
+        owner: str,
+        request: SessionRequest,
+        report: Report,
+        handle: str,
+        within_s: float | None,
+        kept: Kept | None = None,
     ) -> Session:
         identity = Identity(handle, owner, self._user)
         completed, policy = await self.requests.complete(request)
@@ -273,25 +309,33 @@ class SessionStore:
                 with anyio.CancelScope(shield=True):
                     await session.aclose()
                 raise
+            session.task = self.requests.task_of(request)
+            if completed.in_place:
+                session.notice = f"isolation: {session.sandbox.isolation}"
             if self.recorder is not None:
                 self.recorder.note_request(session, completed)
             return session
 
         try:
             foreign = await self._list_foreign() if self._keep else ()
-            return await self._open_in_slot(owner, session_key(handle), make, foreign)
+            wait_s = self._queue_s if within_s is None else min(self._queue_s, within_s)
+            return await self._open_in_slot(owner, session_key(handle), make, foreign, wait_s, report)
         finally:
             self._pool.refill()
 
-    async def get(self, owner: str, handle: str | None, report: Report) -> Session:
-        """The session of that handle; without one, the only session of `owner`.
+    async def get(
+        self, owner: str, handle: str | None, report: Report, within_s: float | None = None
+    ) -> Session:
+        """The session of that handle; without one, the only session of `owner`, which is opened if there is none.
 
         Raises:
             NotFound: unknown, expired or another's, all with the same text.
             InvalidArgument: no handle, and none or several sessions.
         """
         session = await (
-            self._find_only(owner, report) if handle is None else self._find_by_handle(owner, handle)
+            self._find_only(owner, report, within_s)
+            if handle is None
+            else self._find_by_handle(owner, handle)
         )
         session.expiry.touch()
         return session
@@ -338,6 +382,34 @@ class SessionStore:
         """End the session and remove its sandbox: calls that it still serves are refused, for the session was closed."""
         session.closed = True
         await self._end(session)
+
+    async def finish(self, owner: str, session: Session) -> None:
+        """Have the changes of a session with a task scored, and end it; nothing else of it can be scored again.
+
+        Raises:
+            Conflict: it has no task. PdboxError: its patch is not available.
+        """
+        begin = await self.scores.take(session, owner)
+        await self.close(session)
+        begin()
+
+    async def score(self, owner: str, handle: str) -> Verdict:
+        """Score the session of that handle: as it is now, or as it was when it was finished.
+
+        Raises:
+            NotFound: unknown, expired or another's. Conflict: it has no task. PdboxError: it can't be scored.
+        """
+        finished = await self.scores.wait(owner, session_key(handle))
+        return finished or await self.scores.score(await self.get(owner, handle, ignore_progress))
+
+    def check_unfinished(self, key: str) -> None:
+        """Check that a new session may take the place of the one with this key.
+
+        Raises:
+            Conflict: that one was finished.
+        """
+        if self.scores.is_finished(key):
+            raise _FINISHED
 
     async def _end(self, session: Session) -> None:
         slot = self._by_key.get(session.key)
@@ -393,7 +465,7 @@ class SessionStore:
         """
         return await (await self._ensure_backend()).probe()
 
-    async def _find_only(self, owner: str, report: Report) -> Session:
+    async def _find_only(self, owner: str, report: Report, within_s: float | None) -> Session:
         if (session := self._get_only(owner)) is not None:
             return session
         if not self.default_session:
@@ -411,10 +483,13 @@ class SessionStore:
             if len(lost) > 1:
                 raise _ambiguity(len(lost), "lost")
             if lost:
-                return await self.reopen(owner, SessionRequest(), report, lost[0])
+                return await self.reopen(owner, SessionRequest(), report, lost[0], within_s)
             if not self.opens_by_itself:
                 raise InvalidArgument("There is no session yet.", "`start_session` with `repo` opens one.")
-            return await self._resume_kept(owner) or await self.open(owner, SessionRequest(), report)
+            if self.scores.has_finished(owner):
+                raise _FINISHED
+            kept = await self._resume_kept(owner)
+            return kept or await self.open(owner, SessionRequest(), report, within_s=within_s)
 
     def _get_only(self, owner: str) -> Session | None:
         """The session that a call of `owner` without a handle means, if it is open here.
@@ -493,46 +568,66 @@ class SessionStore:
         return make
 
     async def _open_in_slot(
-        self, owner: str, key: str, make: Make, foreign: Sequence[SandboxInfo] = ()
+        self,
+        owner: str,
+        key: str,
+        make: Make,
+        foreign: Sequence[SandboxInfo] = (),
+        wait_s: float = 0.0,
+        report: Report = ignore_progress,
     ) -> Session:
-        if self._closing:
-            raise _CLOSING
-        self._check_limits(owner, foreign)
-        slot = SessionSlot(owner, key)
-        self._slots.add(slot)
+        slot, known = SessionSlot(owner, key), list(foreign)
+
+        def take() -> Refusal | None:
+            if self._closing:
+                raise _CLOSING
+            if (refusal := self._find_refusal(owner, known)) is None:
+                self._slots.add(slot)
+            return refusal
+
+        async def refresh() -> None:
+            known[:] = await self._list_foreign()
+
         try:
+            await self._queue.take(
+                owner, take, within_s=wait_s, report=report, refresh=refresh if self._keep else None
+            )
             with self._threads.of(owner):
                 session = await self._tasks.start(self._run_session, slot, make)
             self._used = True
             return session
         finally:
             if slot.session is None:
-                # Its task may have ended before its first step.
+                # Its task may have ended before its first step, or was never started.
                 self._slots.discard(slot)
+                slot.gone.set()
+                self._queue.wake()
 
-    def _check_limits(self, owner: str, foreign: Sequence[SandboxInfo]) -> None:
-        """Check the limits. A session counts from the request for it until its time is over.
+    def _find_refusal(self, owner: str, foreign: Sequence[SandboxInfo]) -> Refusal | None:
+        """Return why `owner` can have no further session now. One counts from the request for it until its time is over.
 
         Of the `foreign`, those of the owner count that were left for a later server. Others are limited by the
         server that holds them.
-
-        Raises:
-            Conflict: all places are taken.
         """
         owners = [slot.owner for slot in self._slots if not slot.is_over]
         running = len(owners) + len(foreign)
         kept = [one for one in foreign if one.kept and one.owner == owner]
         hint = _FULL_OF_KEPT.format(self._policy.lifetime.idle_s / 60) if kept else _FULL
         allowed = self._allowed
-        if len(owners) + len(kept) >= allowed.total:
-            raise Conflict(f"{allowed.total} sessions are open, and there may be no more.", hint)
         if allowed.each is not None and owners.count(owner) + len(kept) >= allowed.each:
-            raise Conflict(f"You have {allowed.each} sessions open, and may have no more.", hint)
+            text = f"You have {allowed.each} sessions open, and may have no more."
+            return Refusal(Conflict(text, hint), is_own=True)
+        if len(owners) + len(kept) >= allowed.total:
+            text = f"{allowed.total} sessions are open, and there may be no more."
+            return Refusal(Conflict(text, hint), is_own=bool(kept))
         if running >= max(allowed.machine, allowed.total):
-            raise Conflict(
-                f"{running} sandboxes of this user are running on this machine, and there may be no more.",
-                "`pdbox sessions list` shows them, `pdbox sessions reap` removes all of them.",
+            return Refusal(
+                Conflict(
+                    f"{running} sandboxes of this user are running on this machine, and there may be no more.",
+                    "`pdbox sessions list` shows them, `pdbox sessions reap` removes all of them.",
+                )
             )
+        return None
 
     async def _run_session(self, slot: SessionSlot, make: Make, *, task_status: TaskStatus[Session]) -> None:
         """One session from opening to closing."""
@@ -558,6 +653,7 @@ class SessionStore:
         finally:
             self._slots.discard(slot)
             slot.gone.set()
+            self._queue.wake()
         if failure is not None or slot.session is None:
             raise failure or _CLOSING
 
@@ -570,6 +666,7 @@ class SessionStore:
             # Until its sandbox is gone it must not be found there and adopted.
             with anyio.CancelScope(shield=True):
                 slot.is_over = True
+                self._queue.wake()
                 if self.recorder is not None:
                     await contain("the end of a record", self._end_record(self.recorder, slot, session))
                 # First: while its sandbox is removed, a call must find that it was closed, or what it lost.
@@ -667,8 +764,9 @@ class OwnersSessions:
 
     async def open(self, request: SessionRequest, report: Report) -> Session:
         # Known before there is a sandbox: an answer in time tells it.
-        self.ongoing.handle = request.resume or new_handle()
-        session = await self.store.open(self.ongoing.owner, request, report, self.ongoing.handle)
+        now = self.ongoing
+        now.handle = request.resume or new_handle()
+        session = await self.store.open(now.owner, request, report, now.handle, now.limit_s)
         self.ongoing.opened = session
         logs.note_session(session)
         return session
@@ -678,6 +776,9 @@ class OwnersSessions:
 
     async def close(self, session: Session) -> None:
         await self.store.close(session)
+
+    async def finish(self, session: Session) -> None:
+        await self.store.finish(self.ongoing.owner, session)
 
 
 async def _describe(session: Session) -> OwnSession:

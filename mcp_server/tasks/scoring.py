@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict
 
-from mcp_server.tasks.folder import TEST_SCRIPT, Task
+from mcp_server.tasks.folder import MAX_PATCH, TEST_SCRIPT, Task
 from mcp_server.tasks.judging import Outcomes, Tally, protected_patterns
 from mcp_server.tasks.opening import LOGS_FOLDER, TESTS_FOLDER, Sandboxes
 from sandbox.backend import Progress
@@ -94,6 +94,23 @@ async def score(sandboxes: Sandboxes, task: Task, patch: bytes, progress: Progre
         else:
             verdict = judge(task, await run_tests(session, task, progress), prepared)
     return verdict.model_copy(update={"duration_s": round(time.monotonic() - began, 2)})
+
+
+async def read_patch(session: Session) -> bytes:
+    """Read the changes of a session as a patch.
+
+    Raises:
+        InvalidArgument: it is too large. PdboxError: it is not available.
+    """
+    data = bytearray()
+
+    def take(piece: bytes) -> None:
+        if len(data) + len(piece) > MAX_PATCH:
+            raise InvalidArgument(f"The patch of the session is larger than {MAX_PATCH >> 20} MiB.")
+        data.extend(piece)
+
+    await session.workspace.read_patch(take)
+    return bytes(data)
 
 
 async def prepare_tests(session: Session, task: Task, patch: bytes, progress: Progress) -> Prepared:

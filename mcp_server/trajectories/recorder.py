@@ -204,6 +204,29 @@ class Recorder:
         if not session.expiry.is_in_use:
             self._write_end(recording)
 
+    def note_score(self, session: Session, verdict: Mapping[str, Any]) -> None:
+        """Record the score of a session, which may have ended."""
+        recording = self._recordings.get(session)
+        if recording is None:
+            return
+
+        def write() -> None:
+            line = {
+                "kind": "score",
+                "time": _time(datetime.now(UTC)),
+                **recording.redactor.data(dict(verdict)),
+            }
+            if recording.descriptor is not None or not recording.size:
+                self._write(recording, line)
+                return
+            try:
+                with recording.path.open("ab") as file:
+                    file.write(_dump(line, recording.handles))
+            except OSError as exc:
+                self._complain(exc.strerror or type(exc).__name__)
+
+        self._put(write)
+
     async def follow(self, session: Session) -> None:
         """Take the patch whenever there has been no call for a while, until this is cancelled."""
         quiet_s, seen = min(QUIET_S, session.expiry.idle_left_s / 4), 0

@@ -29,6 +29,7 @@ from mcp_server.sessions.store import SessionStore
 from mcp_server.settings import Settings
 from mcp_server.transports.admission import OF_ALL, PER_PRINCIPAL, Admission
 from mcp_server.transports.health import HEALTH, READY, Readiness, health
+from mcp_server.transports.scoring import SCORE, ScoreRoute
 from mcp_server.transports.session_end import SessionEnd
 from mcp_server.transports.shutdown import run_until_shutdown
 from mcp_server.transports.tcp_connections import Connections, Limits, limits_of
@@ -93,8 +94,15 @@ def build_app(server: PdboxServer, store: SessionStore, settings: Settings) -> S
         async with store, readiness, server.session_manager.run():
             yield
 
+    scoring = ScoreRoute(store, needs_token=bool(http.user_middleware))
     # With an issuer both have the route of its metadata; the first one counts.
-    routes = [*http.routes, *sse.routes, Route(HEALTH, health), Route(READY, readiness.answer)]
+    routes = [
+        *http.routes,
+        *sse.routes,
+        Route(HEALTH, health),
+        Route(READY, readiness.answer),
+        Route(SCORE, scoring.answer, methods=["POST"]),
+    ]
     usual = PER_PRINCIPAL if http.user_middleware else OF_ALL
     sessions = settings.max_protocol_sessions or usual
     middleware = [

@@ -277,6 +277,19 @@ class DockerBackend(Backend):
         """Run one of the engine's blocking calls in a thread."""
         return await anyio.to_thread.run_sync(function, *args, limiter=self._threads)
 
+    async def exec(
+        self, container: str, argv: Sequence[str], user: str = "", env: Mapping[str, str] | None = None
+    ) -> AttachedStream:
+        """Start one more process in a container, and return its streams.
+
+        Raises:
+            SandboxLost: the container is gone.
+        """
+        engine = await self.engine()
+        number = await self.call(engine.exec_create, container, argv, user, env)
+        body = json.dumps({"Detach": False, "Tty": False}).encode()
+        return await open_stream(engine.endpoint(), f"/v{engine.api}/exec/{number}/start", body)
+
     async def _start_guest(self, engine: Engine, container: str, image: Image) -> ByteStream:
         """Attach, start, send the guest, and wait for its first bytes. Returns the stream."""
         stream = await attach(engine.endpoint(), engine.api, container)
@@ -441,11 +454,7 @@ class DockerSandbox(Sandbox):
 
     async def _exec(self, arguments: Sequence[str], user: str = "") -> AttachedStream:
         """Start one more process, the image's Python with `arguments`, and return its streams."""
-        engine = await self._owner.engine()
-        argv = ["/bin/sh", "-c", PROBE, "pdbox", *arguments]
-        number = await self._owner.call(engine.exec_create, self._container, argv, user)
-        body = json.dumps({"Detach": False, "Tty": False}).encode()
-        return await open_stream(engine.endpoint(), f"/v{engine.api}/exec/{number}/start", body)
+        return await self._owner.exec(self._container, ["/bin/sh", "-c", PROBE, "pdbox", *arguments], user)
 
     async def aclose(self) -> None:
         """Kill and remove the container."""

@@ -57,6 +57,9 @@ class Container:
     """Networks that it is connected to, except `none`."""
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     name: str = ""
+    state: str = ""
+    """`running`, `paused`, `exited` and the like."""
+    workdir: str = ""
 
 
 class Engine:
@@ -258,6 +261,8 @@ class Engine:
             [name for name in networks if name != "none"],
             _variables(config),
             str(data.get("Name", "")).lstrip("/"),
+            str(data["State"].get("Status", "")),
+            str(config.get("WorkingDir", "")),
         )
 
     def rename(self, container: str, name: str) -> None:
@@ -295,8 +300,10 @@ class Engine:
             )
         return [_parse_row(row) for row in rows]
 
-    def exec_create(self, container: str, argv: Sequence[str], user: str = "") -> str:
-        """Create an exec in a running container, as its own user or `user`.
+    def exec_create(
+        self, container: str, argv: Sequence[str], user: str = "", env: Mapping[str, str] | None = None
+    ) -> str:
+        """Create an exec in a running container, as its own user or `user`, with `env` besides its environment.
 
         Returns the id for opening its stream.
 
@@ -307,7 +314,13 @@ class Engine:
         with errors("No way into the container"):
             try:
                 answer = self._client.exec_create(
-                    container, list(argv), stdin=True, stdout=True, stderr=True, user=user
+                    container,
+                    list(argv),
+                    stdin=True,
+                    stdout=True,
+                    stderr=True,
+                    user=user,
+                    environment=dict(env or {}),
                 )
             except docker.errors.APIError as exc:
                 if exc.status_code not in (404, 409):

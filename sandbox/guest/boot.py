@@ -11,13 +11,12 @@ import zlib
 
 
 def main():
-    """Unpack `pdbox_guest` into config["home"] and call its main function."""
+    """Unpack `pdbox_guest` into the first of config["homes"] that can be made, and call its main function."""
     config = json.loads(sys.argv[1])
     if sys.version_info < (3, 8):
         sys.exit("%s is Python %d.%d; pdbox needs 3.8 or newer" % ((sys.executable,) + sys.version_info[:2]))
-    home = config["home"]
-    os.makedirs(home, mode=0o700, exist_ok=True)
-    os.chmod(home, 0o700)
+    home = config["home"] = make_home(config["homes"])
+    config["socket"] = os.path.join(home, "socket")
     unpack(read_part(), home)
     bytecode = read_part()
     try:
@@ -33,6 +32,20 @@ def main():
     else:
         from pdbox_guest.supervisor.main import main  # pyright: ignore[reportMissingImports]
     main(config)
+
+
+def make_home(places):
+    """Make the folder for this user alone, in the first of `places` where that is possible."""
+    refusals = []
+    for home in places:
+        try:
+            if not os.path.isdir(home):
+                os.mkdir(home, 0o700)
+            os.chmod(home, 0o700)
+            return home
+        except OSError as exc:
+            refusals.append(str(exc))
+    sys.exit("no folder for the guest: %s" % "; ".join(refusals))
 
 
 def read_part():

@@ -1,4 +1,4 @@
-"""Joins stdin and stdout to the supervisor's socket: `python -I -u relay.py SOCKET`.
+"""Joins stdin and stdout to the supervisor's socket: `python -I -u relay.py SOCKET...`, the first that there is.
 
 Ends when either side ends.
 """
@@ -13,15 +13,24 @@ _CHUNK = 1 << 18
 
 def main():
     """Copy in both directions until one ends."""
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        sock.connect(sys.argv[1])
-    except OSError as exc:
-        sys.exit(f"no supervisor at {sys.argv[1]}: {exc}")
+    sock = connect(sys.argv[1:])
     threading.Thread(target=send, args=(sock,), daemon=True).start()
     receive(sock)
     # The other thread may block in a read of stdin forever, and nothing is left to do.
     os._exit(0)
+
+
+def connect(places):
+    """Connect to the first socket of `places` that there is."""
+    for path in places:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.connect(path)
+            return sock
+        except OSError as exc:
+            refusal = exc
+            sock.close()
+    sys.exit(f"no supervisor at {' or '.join(places)}: {refusal}")
 
 
 def send(sock):

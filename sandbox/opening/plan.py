@@ -88,9 +88,10 @@ def _pythons(folder: Path | None) -> tuple[str | None, str | None]:
 
 def source_of(request: SessionRequest) -> str:
     """Hash the requested repository, to find its sessions again; empty if there is none."""
-    if not request.repo:
+    repo = request.in_place or request.repo
+    if not repo:
         return ""
-    return hashlib.sha256(json.dumps([request.repo, request.ref, request.image]).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps([repo, request.ref, request.image]).encode()).hexdigest()[:32]
 
 
 def find_source(request: SessionRequest, policy: Policy) -> Source:
@@ -106,7 +107,7 @@ def find_source(request: SessionRequest, policy: Policy) -> Source:
     if request.workdir:
         _check_folder(request.workdir)
     repo = request.repo
-    if not repo:
+    if request.in_place or not repo:
         return Source()
     if repo.startswith("image:"):
         place = repo.removeprefix("image:")

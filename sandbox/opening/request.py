@@ -11,6 +11,8 @@ class SessionRequest:
 
     repo: str | None = None
     """A folder or an archive on this machine, a git URL, or `image:/path` for a folder of the image."""
+    in_place: str = ""
+    """Name of the place whose own files are worked on; empty: a copy is. Only the operator chooses it."""
     ref: str | None = None
     """Commit, branch or tag to check out."""
     image: str | None = None

@@ -66,7 +66,7 @@ async def prepare(
     own = await in_thread(OwnSettings.of, pyproject)
     rules = session.rules = _rules(texts, request)
     notices = [notice] if notice else []
-    if not request.repo:
+    if not (request.repo or request.in_place):
         notices.append(_EMPTY)
     if reason := why_unread(pyproject):
         notices.append(reason)
@@ -81,9 +81,11 @@ async def prepare(
         notices=tuple(notices),
     )
     session.metadata = metadata
-    commands = own.setup if request.setup is None else request.setup
+    # Files that somebody else works on are left as they are, unless the operator or the client wants it.
+    usual = () if request.in_place else own.setup
+    commands = usual if request.setup is None else request.setup
     await run_setup(session, commands, setup_env, progress)
-    if commands:
+    if commands or request.in_place:
         metadata = replace(metadata, env={**await _find_virtual_environment(session), **metadata.env})
     for_diff = await in_thread(rules.for_diff)
     await session.request("files.snapshot", {"rules": for_diff}, timeout_s=300)

@@ -242,6 +242,8 @@ class Session:
         """Notice about the session itself, for the next answer."""
         self.closing = False
         """True if closing was requested but postponed, because the patch was not available."""
+        self.task: str | None = None
+        """Name by which its task is found, if it was opened here for one."""
         self.instruction = ""
         """Text of its task, if it was opened here for one."""
         self.rules = Rules()

@@ -33,6 +33,10 @@ class Boot:
     """Folder put first on the PATH of programs: `pip install --user` puts commands there."""
     size_settings: Mapping[PurePosixPath, str] = field(default_factory=dict[PurePosixPath, str])
     """Folders of limited size, each with the setting that enlarges it."""
+    elsewhere: Sequence[PurePosixPath] = ()
+    """Folders to take instead of `home` if it can't be created, in this order."""
+    remove_home: bool = False
+    """True if its files must go with it, because the place that it runs in stays."""
 
     @property
     def socket(self) -> PurePosixPath:
@@ -50,13 +54,20 @@ class Boot:
 
     def relay_arguments(self) -> Sequence[str]:
         """Return the arguments for a further connection to the running guest."""
-        return ["-I", "-S", "-u", str(self.relay), str(self.socket)]
+        if not self.elsewhere:
+            return ["-I", "-S", "-u", str(self.relay), str(self.socket)]
+        sockets = [str(home / self.socket.name) for home in self.homes]
+        return ["-I", "-S", "-u", "-c", _source("relay.py"), *sockets]
+
+    @property
+    def homes(self) -> Sequence[PurePosixPath]:
+        """Folders of which one is its home."""
+        return (self.home, *self.elsewhere)
 
     def _config(self) -> dict[str, object]:
         return {
-            "home": str(self.home),
+            "homes": [str(home) for home in self.homes],
             "workdir": str(self.workdir),
-            "socket": str(self.socket),
             "stdio": True,  # its standard input and output are its first connection
             "reap_all": self.reap_all,
             "idle_s": self.lifetime.idle_s,
@@ -64,6 +75,7 @@ class Boot:
             "grace_s": self.lifetime.grace_s,
             "pooled": self.pooled,
             "user_bin": str(self.user_bin) if self.user_bin else None,
+            "remove_home": self.remove_home,
             "size_settings": {str(folder): setting for folder, setting in self.size_settings.items()},
         }
 
@@ -106,12 +118,17 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 def compile_arguments(home: PurePosixPath) -> Sequence[str]:
     """Return the arguments to compile the package on standard input, for guests with the home `home`."""
-    return _boot_arguments({"home": str(home), "compile": True})
+    return _boot_arguments({"homes": [str(home)], "compile": True})
 
 
 def _boot_arguments(config: dict[str, object]) -> Sequence[str]:
     # Without `site`: the guest imports only the standard library.
     return ["-I", "-S", "-u", "-c", _source("boot.py"), json.dumps(config)]
+
+
+def clean_up_arguments(mark: str, homes: Sequence[PurePosixPath]) -> Sequence[str]:
+    """Return the arguments to end the guest that `mark` identifies, with all that it started, and to remove its `homes`."""
+    return ["-I", "-S", "-u", "-c", _source("clean_up.py"), mark, *map(str, homes)]
 
 
 def extract_readonly_arguments(workdir: PurePosixPath) -> Sequence[str]:

@@ -18,6 +18,11 @@ class PushbackStream(ByteStream, Immediate):
         self._stream = stream
         self._early = b""
 
+    @property
+    def early(self) -> bytes:
+        """Bytes that were read ahead."""
+        return self._early
+
     async def wait_readable(self) -> bool:
         """Wait until there are bytes to receive. False if the stream ended instead."""
         try:

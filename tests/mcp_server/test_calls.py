@@ -284,7 +284,7 @@ async def test_several_sessions_must_be_told_apart(connect: Connect) -> None:
 
 
 async def test_no_more_sessions_than_allowed(connect: Connect) -> None:
-    async with connect(max_sessions=1) as client:
+    async with connect(max_sessions=1, queue_timeout_s=0) as client:
         await data(client, "start_session")
         assert await refused(client, "start_session") == (
             "1 sessions are open, and there may be no more. `list_sessions` shows yours; `close_session` ends one."

@@ -181,6 +181,10 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (["serve", "--answer-within", "0"], 2, "--answer-within: Input should be greater than 0, got '0'."),
         (["serve", "--env", "A"], 2, "'A' is not of the form --env NAME=VALUE."),
         (["serve", "--ca-bundle", "/nowhere"], 2, "--ca-bundle /nowhere can't be read: No such file"),
+        (["serve", "--in-place", "--repo", "/tmp", "--pool", "1"], 2, "--in-place and --pool are given."),
+        (["serve", "--container", "a", "--repo", "/tmp"], 2, "--container and --repo are given."),
+        (["serve", "--container", "a", "--in-place"], 2, "--container and --in-place are given."),
+        (["serve", "--workdir", "/testbed"], 2, "--workdir is given without --container."),
         (["serve", "--ca-bundle", __file__], 2, "There is no certificate in --ca-bundle"),
     ],
 )

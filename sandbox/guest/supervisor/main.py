@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 
 from ..protocol.codes import TERMINATED
@@ -65,6 +67,8 @@ def main(config: dict) -> None:
     _protect()
     if config.get("user_bin"):
         os.environ["PATH"] = config["user_bin"] + os.pathsep + os.environ.get("PATH", os.defpath)
+    if config.get("remove_home"):
+        tempfile.tempdir = config["home"]  # so that temporary files go with it, even if we are killed
     stream = _take_stdio() if config.get("stdio") else None
     state = Supervisor(config)
     server = Server(state, config)
@@ -87,6 +91,8 @@ def _end(state: Supervisor, server: Server, code: str, reason: str) -> None:
     state.children.wait_all(1.0)
     if os.path.lexists(state.config["socket"]):
         os.unlink(state.config["socket"])
+    if state.config.get("remove_home"):
+        shutil.rmtree(state.home, ignore_errors=True)
     sys.stderr.flush()
     os._exit(0)  # worker threads may still wait for something
 

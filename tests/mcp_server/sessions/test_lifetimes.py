@@ -35,7 +35,8 @@ ME, YOU = "aa" * 16, "bb" * 16
 @asynccontextmanager
 async def opened(repo: Path, **settings: Any) -> AsyncGenerator[SessionStore]:
     """A store for `repo`, as a server has it."""
-    chosen = {"repo": repo, "backend": "process", "unsafe_no_isolation": True, **settings}
+    usual = {"repo": repo, "backend": "process", "unsafe_no_isolation": True, "queue_timeout_s": 0}
+    chosen = {**usual, **settings}
     async with stdio_store(Settings(**chosen)) as store:
         yield store
 
