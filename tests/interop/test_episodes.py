@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
-from mcp.types import TextContent
 
+from tests.e2e.breaking_proxy import breaking
 from tests.e2e.client import PDBOX
 from tests.interop.conftest import serving
 from tests.interop.environments import SYSTEM_CERTIFICATES, Environments
@@ -32,7 +32,7 @@ def url() -> Generator[str]:
     """One server for all episodes over HTTP, which has no session left at the end."""
     with serving(str(PDBOX), "serve", "--backend", "docker", "--transport", "http", "--port", "0") as base:
         yield f"{base}/mcp"
-        assert anyio.run(_list_sessions, f"{base}/mcp") == "No sessions. `start_session` opens one."
+        assert anyio.run(_list_sessions, f"{base}/mcp") == []
 
 
 @pytest.fixture
@@ -93,10 +93,25 @@ def test_verifiers_gives_full_reward(run: Run, url: str, tmp_path: Path) -> None
     assert [one["rewards"]["resolved"]["score"] for one in rollouts] == [1.0] * 4
 
 
+def test_verifiers_repeats_a_call_whose_answer_was_lost_and_the_program_moves_once(
+    run: Run, url: str
+) -> None:
+    calls = [("pdb", {"command": command}) for command in ("b shop/order.py:31", "c", "n", "w")]
+    with breaking(url, rb'"command":\s*"n"', "answered") as proxy:
+        session = f"{proxy.url}?session=repeated&task=shop_discount"
+        said = run(
+            "verifiers", "verifiers", "python", DRIVERS / "verifiers_calls.py", session, json.dumps(calls)
+        )
+        assert proxy.broken == 1
+    _, reached, moved, where = json.loads(said)
+    assert "stop 2" in reached and "note: this call was carried out before" in moved and "stop 3" in moved
+    assert "stop 3" in where
+
+
 def test_openenv_gives_full_reward_and_leaves_nothing(run: Run, url: str) -> None:
     driver = DRIVERS / "openenv_episodes.py"
     assert json.loads(run("openenv", "openenv", "python", driver, url, *NAMES)) == [1.0] * 4
-    assert anyio.run(_list_sessions, url) == "No sessions. `start_session` opens one."
+    assert anyio.run(_list_sessions, url) == []
 
 
 def test_trl_environment_goes_from_0_to_1(run: Run, url: str) -> None:
@@ -105,8 +120,9 @@ def test_trl_environment_goes_from_0_to_1(run: Run, url: str) -> None:
     assert {"pdb", "rewrite", "eval"} <= set(seen["tools"]) and "start_session" not in seen["tools"]
 
 
-async def _list_sessions(url: str) -> str:
-    async with Client(url) as client:
-        (block,) = (await client.call_tool("list_sessions", {})).content
-    assert isinstance(block, TextContent)
-    return block.text
+async def _list_sessions(url: str) -> list[str]:
+    """Handles of the sessions that this server holds; those of other servers have none here."""
+    async with Client(f"{url}?answers=structured") as client:
+        found = (await client.call_tool("list_sessions", {})).structured_content
+    assert found is not None
+    return [one["session_id"] for one in found["sessions"] if one["session_id"]]
