@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 from mcp import Client
 
@@ -106,6 +107,7 @@ def test_verifiers_repeats_a_call_whose_answer_was_lost_and_the_program_moves_on
     _, reached, moved, where = json.loads(said)
     assert "stop 2" in reached and "note: this call was carried out before" in moved and "stop 3" in moved
     assert "stop 3" in where
+    assert httpx2.delete(f"{url}?session=repeated", timeout=60).status_code == 204
 
 
 def test_openenv_gives_full_reward_and_leaves_nothing(run: Run, url: str) -> None:
