@@ -18,8 +18,8 @@ from typing import Any, Literal, TextIO
 
 from opentelemetry import trace
 
+from mcp_server.observability.receipts import current_receipt
 from mcp_server.redaction.redactor import Redactor
-from mcp_server.sessions.undelivered import current_receipt
 from sandbox.session.session import Session
 
 log = logging.getLogger(__name__)

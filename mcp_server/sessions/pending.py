@@ -18,8 +18,9 @@ from mcp.types import CallToolResult, TextContent
 from mcp_server.connection_options import ConnectionOptions
 from mcp_server.errors import refusal
 from mcp_server.observability import logs
+from mcp_server.observability.receipts import current_receipt
 from mcp_server.sessions.store import SessionStore
-from mcp_server.sessions.undelivered import GRACE_S, current_receipt
+from mcp_server.sessions.undelivered import GRACE_S
 from mcp_server.trajectories.recent import Ongoing
 from sandbox.errors import Conflict, NotFound
 from sandbox.session.session import session_key

@@ -8,13 +8,13 @@ where the connection was lost before the answer was written or read, or where th
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import anyio
 
+from mcp_server.observability.receipts import Receipt, current_receipt
 from sandbox.session.session import Session
 from tools._tool import SESSION_ID
 from tools._truncation import Answer
@@ -25,17 +25,6 @@ GRACE_S = 1.0
 """Time for a call to end once its connection is lost, before it is cancelled."""
 _AGAIN = "this call was carried out before, and its answer did not arrive; this is that answer."
 _MAX_KEY = 200
-
-
-class Receipt(Protocol):
-    """Tells whether an answer was lost on its way to the client."""
-
-    def is_lost(self) -> bool:
-        """True if the connection ended before the client had the answer."""
-        ...
-
-
-current_receipt: ContextVar[Receipt | None] = ContextVar("receipt of the answer", default=None)
 
 
 @dataclass(eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mcp_server.sessions.undelivered import current_receipt
+from mcp_server.observability.receipts import current_receipt
 from mcp_server.transports.tcp_connections import CONNECTION, Connection
 
 
