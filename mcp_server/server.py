@@ -46,6 +46,7 @@ from mcp_server.redaction.redactor import Redactor
 from mcp_server.sessions.named import NamedSessions, handle_of
 from mcp_server.sessions.pending import WAIT, PendingCalls, has_schemas, time_left
 from mcp_server.sessions.store import OwnersSessions, SessionStore
+from mcp_server.sessions.undelivered import UndeliveredAnswers
 from mcp_server.trajectories.recent import Ongoing, Trajectories
 from mcp_server.trajectories.recorder import Origin
 from sandbox.errors import InvalidArgument, PdboxError, ProtocolViolation, SandboxLost
@@ -84,6 +85,7 @@ class PdboxServer(MCPServer[Any]):
         self._shown()  # the operator's profile may be one that there is not
         self._trajectories = Trajectories()
         self._pending = PendingCalls(store)
+        self._undelivered = UndeliveredAnswers()
         self.named = NamedSessions(store)
         self.completion()(self._complete)
 
@@ -106,7 +108,9 @@ class PdboxServer(MCPServer[Any]):
                     # Failures become results before they reach the task group in there, which would wrap them.
                     answer = await self._pending.answer(
                         ongoing,
-                        lambda: answer_safely(name, self._call(ongoing, shown, report, redactor), redactor),
+                        lambda: answer_safely(
+                            name, self._call(ongoing, shown, report, redactor, _meta(context)), redactor
+                        ),
                         lambda: report.message,
                         current(self._defaults),
                     )
@@ -209,7 +213,12 @@ class PdboxServer(MCPServer[Any]):
             return ""  # the first call tells why it can't be opened
 
     async def _call(
-        self, ongoing: Ongoing, shown: Shown, report: Report, redactor: Redactor
+        self,
+        ongoing: Ongoing,
+        shown: Shown,
+        report: Report,
+        redactor: Redactor,
+        meta: Mapping[str, Any] | None,
     ) -> CallToolResult:
         tool = shown.find(ongoing.tool)
         parsed = tool.parse(ongoing.arguments)
@@ -231,7 +240,7 @@ class PdboxServer(MCPServer[Any]):
             redactor.learn(cast(Mapping[str, str], given))
         if tool.takes_source:
             redactor.refuse_masks(parsed)
-        answer = await self._run(tool, parsed, report, ongoing, shown.profile)
+        answer = await self._run(tool, parsed, report, ongoing, shown.profile, meta)
 
         def finish() -> CallToolResult:
             # Before the cut: of half a secret nobody could tell any more what it is.
@@ -242,7 +251,13 @@ class PdboxServer(MCPServer[Any]):
         return await anyio.to_thread.run_sync(finish) if _is_long(answer) else finish()
 
     async def _run(
-        self, tool: Tool, arguments: dict[str, Any], report: Report, ongoing: Ongoing, profile: Profile
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        report: Report,
+        ongoing: Ongoing,
+        profile: Profile,
+        meta: Mapping[str, Any] | None,
     ) -> Answer:
         sessions = OwnersSessions(self._store, ongoing)
         if not tool.needs_session:
@@ -252,10 +267,16 @@ class PdboxServer(MCPServer[Any]):
         call = Call(sessions, session, report, time_left(ongoing))
         logs.note_session(session)
         rewrite_count.check(profile, tool, session)
-        answer = await self._in_session(ongoing, session, tool.run(call, arguments))
-        await rewrite_count.note(profile, answer, session)
-        notice, session.notice = session.notice, ""
-        return answer.model_copy(update={"notice": notice}) if notice else answer
+
+        async def work() -> Answer:
+            answer = await self._in_session(ongoing, session, tool.run(call, arguments))
+            await rewrite_count.note(profile, answer, session)
+            notice, session.notice = session.notice, ""
+            return answer.model_copy(update={"notice": notice}) if notice else answer
+
+        if tool.read_only:
+            return await work()
+        return await self._undelivered.run_once(session, tool.name, ongoing.arguments, meta, work)
 
     async def _find_session(self, ongoing: Ongoing, report: Report) -> Session:
         options = current(self._defaults)
@@ -374,6 +395,10 @@ def _length(part: str | list[Any]) -> int:
 def _request_id(context: Context[Any, Any] | None) -> str | None:
     request_id = None if context is None else context.request_context.request_id
     return None if request_id is None else str(request_id)
+
+
+def _meta(context: Context[Any, Any] | None) -> Mapping[str, Any] | None:
+    return None if context is None else context.request_context.meta
 
 
 def _origin(context: Context[Any, Any] | None, options: ConnectionOptions) -> Origin:

@@ -18,6 +18,7 @@ from typing import Any, Literal, TextIO
 
 from opentelemetry import trace
 
+from mcp_server.observability.receipts import current_receipt
 from mcp_server.redaction.redactor import Redactor
 from sandbox.session.session import Session
 from tools._text import show_hidden
@@ -94,12 +95,19 @@ def note_outcome(how: Outcome) -> None:
         record.outcome = how
 
 
+_OVER_HTTP = {"network.transport": "tcp", "network.protocol.name": "http"}
+_OVER_STDIO = {"network.transport": "pipe"}
+
+
 def _set_span_attributes(record: CallRecord) -> None:
-    """The SDK has a span for each request. Without an OpenTelemetry SDK it is one that takes nothing."""
+    """Add to the span that the SDK has for each request what OpenTelemetry's conventions for MCP name besides, and our own facts.
+
+    The SDK names method, tool, request, protocol and errors. Without an OpenTelemetry SDK the span takes nothing.
+    """
     span = trace.get_current_span()
     if span.is_recording():
         given = {
-            "pdbox.tool": record.tool,
+            **(_OVER_HTTP if current_receipt.get() is not None else _OVER_STDIO),
             "pdbox.outcome": record.outcome,
             "pdbox.principal": record.principal,
             "pdbox.session": record.session,

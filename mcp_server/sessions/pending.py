@@ -18,7 +18,9 @@ from mcp.types import CallToolResult, TextContent
 from mcp_server.connection_options import ConnectionOptions
 from mcp_server.errors import refusal
 from mcp_server.observability import logs
+from mcp_server.observability.receipts import current_receipt
 from mcp_server.sessions.store import SessionStore
+from mcp_server.sessions.undelivered import GRACE_S
 from mcp_server.trajectories.recent import Ongoing
 from sandbox.errors import Conflict, NotFound
 from sandbox.session.session import session_key
@@ -88,7 +90,7 @@ class PendingCalls:
     ) -> CallToolResult:
         """The result of `work`; when the connection's limit comes before it, that it is running. Cancelling cancels the work."""
         if options.answer_within_s is None:
-            return await work()
+            return await self._finish(ongoing, work, activity)
         limit_s = options.answer_within_s - min(_TRANSIT_S, options.answer_within_s / 10)
         ongoing.limit_s = limit_s * _TOOL_SHARE
         call = PendingCall(ongoing, activity)
@@ -97,12 +99,26 @@ class PendingCalls:
             with anyio.move_on_after(limit_s):
                 await call.done.wait()
         except anyio.get_cancelled_exc_class():
-            call.scope.cancel()
-            with anyio.CancelScope(shield=True):
-                await call.done.wait()
+            await _stop(call)
             raise
         if not call.done.is_set():
             return self._leave_running(call, options)
+        return call.result or refusal("The server is closing.")
+
+    async def _finish(
+        self, ongoing: Ongoing, work: Callable[[], Awaitable[CallToolResult]], activity: Callable[[], str]
+    ) -> CallToolResult:
+        """The result of `work`, which goes on for a moment if its connection is lost: it may be about to end."""
+        tool = catalog().get(ongoing.tool)
+        if current_receipt.get() is None or (tool is not None and tool.read_only):
+            return await work()
+        call = PendingCall(ongoing, activity)
+        self._store.spawn(partial(call.run, work))
+        try:
+            await call.done.wait()
+        except anyio.get_cancelled_exc_class():
+            await _stop(call)
+            raise
         return call.result or refusal("The server is closing.")
 
     async def answer_earlier(
@@ -196,6 +212,17 @@ class PendingCalls:
     def _drop(self, call: PendingCall) -> None:
         if call in self._calls:
             self._calls.remove(call)
+
+
+async def _stop(call: PendingCall) -> None:
+    """Cancel a call and wait for its end; where its connection was lost, a little later, for its answer may be asked for again."""
+    receipt = current_receipt.get()
+    with anyio.CancelScope(shield=True):
+        if receipt is not None and receipt.is_lost():
+            with anyio.move_on_after(GRACE_S):
+                await call.done.wait()
+        call.scope.cancel()
+        await call.done.wait()
 
 
 def has_schemas(options: ConnectionOptions) -> bool:

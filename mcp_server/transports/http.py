@@ -28,6 +28,7 @@ from mcp_server.server import PdboxServer, build_server
 from mcp_server.sessions.store import SessionStore
 from mcp_server.settings import Settings
 from mcp_server.transports.admission import OF_ALL, PER_PRINCIPAL, Admission
+from mcp_server.transports.delivery import DeliveryMiddleware
 from mcp_server.transports.health import HEALTH, READY, Readiness, health
 from mcp_server.transports.scoring import SCORE, ScoreRoute
 from mcp_server.transports.session_end import SessionEnd
@@ -113,6 +114,7 @@ def build_app(server: PdboxServer, store: SessionStore, settings: Settings) -> S
         Middleware(Admission, path=MCP, sessions=sessions, requests=limits_of(settings).requests),
         Middleware(SessionEnd, path=MCP, named=server.named, needs_token=bool(http.user_middleware)),
         Middleware(BodyLimit),
+        Middleware(DeliveryMiddleware),
     ]
     return Starlette(routes=routes, middleware=middleware, lifespan=lifespan)
 

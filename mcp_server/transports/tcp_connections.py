@@ -15,6 +15,8 @@ from mcp_server.settings import Settings
 
 log = logging.getLogger(__name__)
 
+CONNECTION = "pdbox.connection"
+"""Key of the connection in the extensions of a request's scope."""
 BACKLOG = 64
 """Connections that may wait to be accepted. asyncio accepts them all before it looks at the first of them, so that for a
 moment there are more than the limit allows."""
@@ -69,6 +71,9 @@ class Connection(H11Protocol):
     """Has it got an answer already?"""
     waiting_since = 0.0
     """When it was opened, or the last answer was complete."""
+    is_lost = False
+    is_reset = False
+    """The client ended it without having read all that was sent."""
     _overdue: asyncio.TimerHandle | None = None
 
     @property
@@ -86,10 +91,18 @@ class Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Leave the room to others."""
+        self.is_lost, self.is_reset = True, isinstance(exc, ConnectionResetError)
         self.open.discard(self)
         if self._overdue is not None:
             self._overdue.cancel()
         super().connection_lost(exc)
+
+    def handle_events(self) -> None:
+        """Read what has arrived. The task that answers a request begins after this."""
+        super().handle_events()
+        scope: Any = self.scope  # None before the first request
+        if scope is not None:
+            scope.setdefault("extensions", {})[CONNECTION] = self
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""

@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 
 from tests.bench.calls import calls, calls_over_http
+from tests.bench.episodes import episodes
 from tests.bench.load import load
 from tests.bench.measure import Row, table
 from tests.bench.programs import repository
@@ -32,6 +33,7 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], Awaitable[list[Row]]]] = {
     "slowdown": lambda folder, chosen: slowdowns(folder, chosen.pythons),
     "suite": lambda folder, chosen: suites(folder, chosen.pythons),
     "load": lambda folder, chosen: load(folder, chosen.clients, chosen.load_seconds),
+    "episodes": lambda _, chosen: episodes(chosen.episodes, chosen.at_once),
 }
 
 
@@ -64,7 +66,7 @@ def _arguments() -> argparse.Namespace:
         type=_names,
         default=list(PARTS),
         metavar="PART[,PART]",
-        help=f"of {', '.join(PARTS)}; else all, about 10 minutes",
+        help=f"of {', '.join(PARTS)}; else all, about 15 minutes",
     )
     parser.add_argument("--runs", type=int, default=300, help="repetitions of each single call")
     parser.add_argument(
@@ -75,6 +77,8 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--clients", type=int, default=50, help="clients at once under load")
     parser.add_argument("--load-seconds", type=float, default=120, help="how long they step")
+    parser.add_argument("--episodes", type=int, default=100, help="episodes on tasks over one server")
+    parser.add_argument("--at-once", type=int, default=8, help="of them at the same time")
     return parser.parse_args()
 
 

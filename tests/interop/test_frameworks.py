@@ -45,7 +45,8 @@ def test_a_snippet_compiles_and_names_a_command_and_a_url_that_exist(file: Path)
 
 def test_each_snippet_is_explained() -> None:
     table = (FOLDER / "README.md").read_text("utf-8")
-    assert [file.name for file in SNIPPETS if f"`{file.name}`" not in table] == []
+    files = [str(file.relative_to(FOLDER)) for file in FOLDER.rglob("*.py")]
+    assert [file for file in files if f"`{file}`" not in table] == []
 
 
 @pytest.mark.docker

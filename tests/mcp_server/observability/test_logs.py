@@ -25,6 +25,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from mcp_server.observability.logs import LIKE_LINES, JsonLines, LimitedHandler, Lines, record_call
 from mcp_server.redaction.redactor import Redactor
 from sandbox.session.session import session_key
+from tests.e2e.served import OVER_HTTP, UNSAFE
+from tests.e2e.served import serving as serving_http
 from tests.mcp_server.conftest import Connect
 
 HOME = Path(__file__).parents[3]
@@ -235,13 +237,16 @@ async def test_span_of_a_call_names_tool_session_place_and_outcome(
     key = session_key(opened["session_id"])[:12]
     for span, tool in ((opening, "start_session"), (listing, "listdir")):
         attributes = dict(span.attributes or {})
-        assert span.name == f"tools/call {tool}" and attributes["pdbox.tool"] == tool
+        assert span.name == f"tools/call {tool}" and attributes["gen_ai.tool.name"] == tool
+        assert attributes["gen_ai.operation.name"] == "execute_tool"
+        assert attributes["mcp.method.name"] == "tools/call" and attributes["network.transport"] == "pipe"
         assert attributes["pdbox.session"] == key and attributes["pdbox.outcome"] == "ok"
         assert (
             attributes["pdbox.sandbox.backend"] == "process"
             and attributes["pdbox.sandbox.place"] == session["place"]
         )
     assert (refused.attributes or {})["pdbox.outcome"] == "refused"
+    assert (refused.attributes or {})["error.type"] == "tool_error"
     assert not refused.status.is_ok
     assert opened["session_id"] not in "".join(span.to_json() for span in spans.get_finished_spans())
 
@@ -284,6 +289,30 @@ def test_server_sends_its_spans_to_the_collector_of_the_environment(tmp_path: Pa
         if one.key == "service.name"
     }
     assert service == "pdbox"
+
+
+@pytest.mark.anyio
+async def test_span_of_a_call_over_http_says_so(tmp_path: Path) -> None:
+    received: list[bytes] = []
+    handler = type("Handler", (Collector,), {"received": received})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as collector:
+        threading.Thread(target=collector.serve_forever, daemon=True).start()
+        environ = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.server_address[1]}",
+            "no_proxy": "*",
+        }
+        with serving_http("--root", str(tmp_path), *UNSAFE, **environ) as server:
+            async with server.client(OVER_HTTP[0]) as client:
+                await client.call_tool("list_sessions", {})
+            await server.end()
+        collector.shutdown()
+    requests = [ExportTraceServiceRequest.FromString(body) for body in received]
+    scopes = [
+        scope for request in requests for resource in request.resource_spans for scope in resource.scope_spans
+    ]
+    (span,) = [one for scope in scopes for one in scope.spans if one.name == "tools/call list_sessions"]
+    attributes = {one.key: one.value.string_value for one in span.attributes}
+    assert (attributes["network.transport"], attributes["network.protocol.name"]) == ("tcp", "http")
 
 
 def test_server_without_a_collector_imports_no_opentelemetry_sdk(tmp_path: Path) -> None:
