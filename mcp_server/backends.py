@@ -13,8 +13,12 @@ from sandbox.errors import BackendUnavailable, InvalidArgument
 
 log = logging.getLogger(__name__)
 
-_AUTOMATIC = ("docker",)
-_MODULES = {"docker": "sandbox.docker.backend", "process": "sandbox.process"}
+_AUTOMATIC = ("docker", "bubblewrap")
+_MODULES = {
+    "docker": "sandbox.docker.backend",
+    "bubblewrap": "sandbox.bubblewrap.backend",
+    "process": "sandbox.process",
+}
 
 
 def create_backend(name: str) -> Backend:

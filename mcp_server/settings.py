@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ByteSize, ConfigDict, Field
 
-BackendName = Literal["auto", "docker", "process"]
+BackendName = Literal["auto", "docker", "bubblewrap", "process"]
 AnswerForm = Literal["text", "structured", "both"]
 
 
@@ -55,7 +55,7 @@ class Settings(BaseModel):
     env: Annotated[list[str], REPOSITORY] = []
     """Environment variable for the programs in the sandbox; repeatable."""
     backend: Annotated[BackendName, SANDBOX] = "auto"
-    """Place in which programs run: in Docker containers, or as processes of this machine without isolation. `auto` is docker."""
+    """Place in which programs run: in Docker containers, in namespaces made by bubblewrap (Linux, no engine), or as processes of this machine without isolation. `auto` is docker, else bubblewrap."""
     unsafe_no_isolation: Annotated[bool, SANDBOX] = False
     """Allow --backend process, which runs programs without any isolation."""
     image: Annotated[str | None, SANDBOX] = None

@@ -18,14 +18,17 @@ import pytest
 from anyio.abc import TaskGroup
 
 from sandbox.backend import Backend, Sandbox
+from sandbox.bubblewrap.backend import BubblewrapBackend
 from sandbox.docker import images
 from sandbox.docker.backend import DockerBackend
 from sandbox.docker.container import OWNER
 from sandbox.process import CHILD_MARK, MARK, ProcessBackend
 from sandbox.spec import Limits, SandboxSpec
 from sandbox.transport.connection import GuestConnection
+from tests.bubblewrap import BUBBLEWRAP
 
 DOCKER = pytest.param("docker", marks=pytest.mark.docker)
+BACKENDS = {"docker": DockerBackend, "bubblewrap": BubblewrapBackend, "process": ProcessBackend}
 SMALL = Limits(
     memory_bytes=256 << 20,
     cpus=1,
@@ -46,7 +49,7 @@ class Place:
 
     def backend(self) -> Backend:
         """One that knows nothing of the sandboxes of others, like that of another server."""
-        return DockerBackend(self.environ) if self.name == "docker" else ProcessBackend(self.environ)
+        return BACKENDS[self.name](self.environ)
 
     def spec(self, key: str | None = None, **changes: Any) -> SandboxSpec:
         """A sandbox for a test."""
@@ -70,7 +73,7 @@ def quiet(line: str) -> None:
     """Progress that nobody reads."""
 
 
-@pytest.fixture(params=["process", DOCKER])
+@pytest.fixture(params=["process", BUBBLEWRAP, DOCKER])
 async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
     """Each backend in turn."""
     async with _place(request.param) as place:
