@@ -55,7 +55,7 @@ class Settings(BaseModel):
     env: Annotated[list[str], REPOSITORY] = []
     """Environment variable for the programs in the sandbox; repeatable."""
     backend: Annotated[BackendName, SANDBOX] = "auto"
-    """Place in which programs run: in Docker containers, in namespaces made by bubblewrap (Linux, no engine), or as processes of this machine without isolation. `auto` is docker, else bubblewrap."""
+    """Isolation of programs: Docker containers, namespaces (bubblewrap, Linux), or `process`: none. `auto`: docker, else bubblewrap."""
     unsafe_no_isolation: Annotated[bool, SANDBOX] = False
     """Allow --backend process, which runs programs without any isolation."""
     image: Annotated[str | None, SANDBOX] = None

@@ -135,11 +135,11 @@ def _variables(env: Mapping[str, str]) -> Iterator[str]:
 
 def _system(network: bool) -> Iterator[str]:
     yield from ("--ro-bind", "/usr", "/usr")
-    for folder in _SYSTEM:
-        if os.path.islink(folder):
-            yield from ("--symlink", os.readlink(folder), folder)
+    for folder in map(Path, _SYSTEM):
+        if folder.is_symlink():
+            yield from ("--symlink", str(folder.readlink()), str(folder))
         else:
-            yield from ("--ro-bind-try", folder, folder)
+            yield from ("--ro-bind-try", str(folder), str(folder))
     pythons = sorted(path.name for path in Path("/etc").glob("python3*"))
     for name in (*_ETC, *pythons, *(_ETC_NETWORK if network else ())):
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
