@@ -54,6 +54,11 @@ async def open_backend(settings: Settings) -> AsyncGenerator[Backend]:
             try:
                 await stack.enter_async_context(backend.lifespan())
                 await backend.check()
+                if name == "bubblewrap" and settings.setup_network and not settings.network:
+                    raise BackendUnavailable(
+                        "bubblewrap can't take a network away after set-up.",
+                        "Use Docker, or leave --setup-network out.",
+                    )
                 log.info("backend %s", name)
             except BackendUnavailable as exc:
                 if settings.backend != "auto":

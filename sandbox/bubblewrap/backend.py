@@ -64,7 +64,7 @@ base=$1; groups=$2; shift 2
 mkfifo -m 600 "$base/stderr"
 {
     # Programs can write to it, through the first process: the file stays small.
-    { dd bs=4096 count=16 >"$base/log" 2>/dev/null; exec cat; } <"$base/stderr" >/dev/null 3>&- &
+    { dd bs=4096 count=16 >"$base/log"; exec cat; } <"$base/stderr" >/dev/null 2>&1 3>&- &
     logger=$!
     (
         for group in $groups; do echo 0 >"$group/cgroup.procs" || exit 1; done

@@ -76,19 +76,19 @@ def quiet(line: str) -> None:
 @pytest.fixture(params=["process", BUBBLEWRAP, DOCKER])
 async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
     """Each backend in turn."""
-    async with _place(request.param) as place:
+    async with place_of(request.param) as place:
         yield place
 
 
 @pytest.fixture
 async def docker_place() -> AsyncIterator[Place]:
     """Docker, for what only it promises."""
-    async with _place("docker") as place:
+    async with place_of("docker") as place:
         yield place
 
 
 @asynccontextmanager
-async def _place(name: str) -> AsyncIterator[Place]:
+async def place_of(name: str) -> AsyncIterator[Place]:
     # Short: the path of a Unix socket has 108 bytes at most, which pytest's tmp_path nearly fills.
     runtime = tempfile.mkdtemp(prefix="pdbox-test-")
     place = Place(name, {**os.environ, "XDG_RUNTIME_DIR": runtime})
