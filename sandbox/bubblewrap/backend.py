@@ -75,8 +75,9 @@ mkfifo -m 600 "$base/stderr"
     echo "$outer $logger"
     exec >&- 2>&-
     wait "$outer"
-    [ -z "$groups" ] || rmdir $groups
     [ ! -e "$base/sandbox.json" ] || rm -rf -- "$base"
+    # Busy until init has reaped the last process.
+    for group in $groups; do rmdir "$group" || { sleep 1; rmdir "$group"; }; done
 } &
 """
 
