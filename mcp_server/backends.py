@@ -15,7 +15,7 @@ from sandbox.errors import BackendUnavailable, InvalidArgument
 log = logging.getLogger(__name__)
 
 CONTAINER, IN_PLACE = "container", "in place"
-_AUTOMATIC = ("docker",)
+_AUTOMATIC = ("docker", "bubblewrap")
 _OF_SANDBOXES = (
     "backend",
     "image",
@@ -30,7 +30,11 @@ _OF_SANDBOXES = (
     "keep_sessions",
 )
 """Settings that mean nothing without a sandbox of pdbox's own."""
-_MODULES = {"docker": "sandbox.docker.backend", "process": "sandbox.process"}
+_MODULES = {
+    "docker": "sandbox.docker.backend",
+    "bubblewrap": "sandbox.bubblewrap.backend",
+    "process": "sandbox.process",
+}
 
 
 def create_backend(name: str) -> Backend:
@@ -104,6 +108,11 @@ async def open_backend(settings: Settings) -> AsyncGenerator[Backend]:
             try:
                 await stack.enter_async_context(backend.lifespan())
                 await backend.check()
+                if name == "bubblewrap" and settings.setup_network and not settings.network:
+                    raise BackendUnavailable(
+                        "bubblewrap can't take a network away after set-up.",
+                        "Use Docker, or leave --setup-network out.",
+                    )
                 log.info("backend %s", name)
             except BackendUnavailable as exc:
                 if settings.backend != "auto" or name not in _AUTOMATIC:

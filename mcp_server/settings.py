@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ByteSize, ConfigDict, Field
 
-BackendName = Literal["auto", "docker", "process"]
+BackendName = Literal["auto", "docker", "bubblewrap", "process"]
 AnswerForm = Literal["text", "structured", "both"]
 
 
@@ -59,7 +59,7 @@ class Settings(BaseModel):
     env: Annotated[list[str], REPOSITORY] = []
     """Environment variable for the programs in the sandbox; repeatable."""
     backend: Annotated[BackendName, SANDBOX] = "auto"
-    """Place in which programs run: in Docker containers, or as processes of this machine without isolation. `auto` is docker."""
+    """Isolation of programs: Docker containers, namespaces (bubblewrap, Linux), or `process`: none. `auto`: docker, else bubblewrap."""
     unsafe_no_isolation: Annotated[bool, SANDBOX] = False
     """Allow --backend process, which runs programs without any isolation."""
     container: Annotated[str | None, SANDBOX] = None

@@ -6,21 +6,17 @@ For tests, and on explicit request.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
-import shutil
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
@@ -28,10 +24,20 @@ import anyio
 import anyio.to_thread
 from anyio.abc import ByteStream
 
-from sandbox.backend import Backend, Progress, Sandbox
+from sandbox.backend import Progress, Sandbox
 from sandbox.errors import BackendUnavailable, InvalidArgument, SandboxLost
+from sandbox.local_guests import (
+    NAME,
+    START_S,
+    LocalBackend,
+    Record,
+    remove,
+    runtime_folder,
+    start_time,
+    tail,
+)
 from sandbox.server_files import ServerFiles
-from sandbox.spec import ImageChoice, ImageRequest, SandboxInfo, SandboxSpec, python_version
+from sandbox.spec import ImageChoice, ImageRequest, SandboxInfo, SandboxSpec
 from sandbox.transport import guest_bundle
 from sandbox.transport.pushback_stream import PushbackStream
 from sandbox.transport.socket_stream import SocketStream
@@ -46,12 +52,8 @@ MARK = "PDBOX_SANDBOX"
 """Environment variable of a guest; its value identifies the sandbox."""
 CHILD_MARK = "PDBOX_CHILD"
 """Environment variable of processes that a guest started: the mark, a dot and a number."""
-START_S = 30.0
-"""Time limit for the start of a guest, on a loaded machine."""
-_RECORD = "sandbox.json"
 
-_NAME = "import sys; print(sys.executable)"
-_IS_RECENT = f"{_NAME}; sys.exit(sys.version_info < (3, 8))"
+_IS_RECENT = f"{NAME}; sys.exit(sys.version_info < (3, 8))"
 
 # The guest must outlive the server, so its parent is this shell, which stays and cleans up after it in any
 # case. Standard input is the guest's first connection. The shell prints the guest's process id.
@@ -70,53 +72,7 @@ base=$1; workspace=$2; shift 2
 """
 
 
-@dataclass(frozen=True)
-class Record:
-    """Record stored next to a guest's socket, so that another server finds the guest."""
-
-    key: str
-    owner: str
-    pid: int
-    started: str
-    """Start time of the process as the system reports it: process ids are reused."""
-    created: float
-    base: str
-    workspace: str
-    python: str
-    user: str = ""
-    source: str = ""
-    max_age_s: float = 0.0
-    pooled: bool = False
-    kept: bool = False
-    mark: str = ""
-    """Value that marks its processes in their environment."""
-    server: str = ""
-    alone_s: float = 0.0
-    in_place: bool = False
-    """True if `workspace` is the user's own folder, which must never be removed."""
-
-    @property
-    def own_folders(self) -> Sequence[Path]:
-        """Folders that go with the guest."""
-        return [Path(self.base)] if self.in_place else [Path(self.base), Path(self.workspace)]
-
-    @property
-    def file(self) -> Path:
-        """File of the record."""
-        return Path(self.base) / _RECORD
-
-    def write(self) -> None:
-        """Write the record atomically: a concurrent reader finds the old or the new one."""
-        draft = self.file.with_suffix(".new")
-        draft.write_text(json.dumps(asdict(self)), encoding="utf-8")
-        draft.replace(self.file)
-
-    def alive(self) -> bool:
-        """True if the process still runs."""
-        return bool(self.started) and start_time(self.pid) == self.started
-
-
-class ProcessBackend(Backend):
+class ProcessBackend(LocalBackend):
     """Starts guests as ordinary processes and finds them by their records."""
 
     name: ClassVar[str] = "process"
@@ -126,22 +82,8 @@ class ProcessBackend(Backend):
 
         `in_place`: folder that is worked on itself, by one session, instead of a temporary one for each.
         """
+        super().__init__(environ)
         self._in_place = in_place
-        self._environ = dict(os.environ if environ is None else environ)
-        self.servers = ServerFiles(self._environ, self.name)
-
-    @asynccontextmanager
-    async def lifespan(self) -> AsyncGenerator[None]:
-        """Give up the file of this server at the end; sandboxes share nothing else."""
-        try:
-            yield
-        finally:
-            self.servers.release()
-
-    @property
-    def server_files(self) -> ServerFiles:
-        """Files that tell which servers live."""
-        return self.servers
 
     async def probe(self) -> str:
         """Name the interpreter that is used.
@@ -163,19 +105,9 @@ class ProcessBackend(Backend):
             if os.access(wanted.image, os.X_OK):
                 return ImageChoice(wanted.image)
             raise InvalidArgument("Without isolation there are no images.", "Leave `image` out.")
-        if not wanted.python:
-            return ImageChoice(await self._find_foreign() if self._in_place else sys.executable)
-        major, minor = python_version(wanted.python)
-        if (major, minor) == sys.version_info[:2]:
-            return ImageChoice(sys.executable)
-        found = await self._interpreter(f"python{major}.{minor}")
-        if found:
-            return ImageChoice(found)
-        own = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        return ImageChoice(
-            sys.executable,
-            f"Python {major}.{minor} was asked for; there is none on this machine, so this is Python {own}.",
-        )
+        if self._in_place and not wanted.python:
+            return ImageChoice(await self._find_foreign())
+        return await self.choose_python(wanted)
 
     async def start(self, spec: SandboxSpec, progress: Progress) -> Sandbox:
         """Start a guest. Its workspace is a temporary folder; `spec.workdir` is ignored.
@@ -186,7 +118,7 @@ class ProcessBackend(Backend):
         await self.probe()
         python = spec.image or sys.executable
         mark = spec.key or uuid.uuid4().hex
-        base = runtime_folder(self._environ) / f"{mark[:12]}-{uuid.uuid4().hex[:8]}"
+        base = runtime_folder(self.environ) / f"{mark[:12]}-{uuid.uuid4().hex[:8]}"
         base.mkdir(mode=0o700)
         workspace = self._in_place or Path(tempfile.mkdtemp(prefix="pdbox-workspace-"))
         workdir = PurePosixPath(workspace)
@@ -197,7 +129,7 @@ class ProcessBackend(Backend):
         except BaseException:
             with anyio.CancelScope(shield=True):
                 _kill_marked(mark)
-                await _remove(base, *([] if self._in_place else [workspace]))
+                await remove(base, *([] if self._in_place else [workspace]))
             raise
         record = Record(
             key=spec.key,
@@ -220,17 +152,7 @@ class ProcessBackend(Backend):
         )
         record.write()
         self.servers.note(str(pid))
-        return ProcessSandbox(record, self._environ, boot, stream, self.servers)
-
-    async def living(self) -> Sequence[SandboxInfo]:
-        """List the running guests. Remove the files of dead ones."""
-        found: list[SandboxInfo] = []
-        for record in self._records():
-            if record.alive():
-                found.append(_info_of(record))
-            else:
-                await _remove(*record.own_folders)
-        return found
+        return ProcessSandbox(record, self.environ, boot, stream, self.servers)
 
     async def adopt(self, found: SandboxInfo) -> Sandbox:
         """Take over a guest that `find` returned.
@@ -238,35 +160,27 @@ class ProcessBackend(Backend):
         Raises:
             SandboxLost: it is gone.
         """
-        for record in self._records():
+        for record in self.records():
             if str(record.pid) == found.place and record.key == found.key and record.alive():
                 home = PurePosixPath(record.base) / "guest"
                 boot = guest_bundle.Boot(home, PurePosixPath(record.workspace))
-                return ProcessSandbox(record, self._environ, boot, None, self.servers)
+                return ProcessSandbox(record, self.environ, boot, None, self.servers)
         raise SandboxLost("The session's process has gone.", "start_session opens a new one.")
 
     async def _find_foreign(self) -> str:
         """Find the Python of the programs that are there, rather than the one that runs this server."""
         for name in (_TESTBED, "python3", "python"):
-            found = await self._interpreter(name, _IS_RECENT)
+            found = await self.find_interpreter(name, _IS_RECENT)
             if found and Path(found) != Path(sys.executable):
                 return found
         return sys.executable
-
-    async def _interpreter(self, name: str, program: str = _NAME) -> str | None:
-        """Find an interpreter on PATH that can run: a shim of a version manager may not."""
-        path = shutil.which(name, path=self._environ.get("PATH"))
-        if path is None:
-            return None
-        result = await anyio.run_process([path, "-c", program], check=False)
-        return result.stdout.decode().strip() or None if result.returncode == 0 else None
 
     async def _start_guest(
         self, env: Mapping[str, str], python: str, boot: guest_bundle.Boot, base: Path, workspace: Path
     ) -> tuple[ByteStream, int]:
         """Start a guest and wait for its first bytes. Returns its stream and process id."""
-        path = f"{Path(python).parent}{os.pathsep}{self._environ.get('PATH', os.defpath)}"
-        env = {**self._environ, "PATH": path, **env}
+        path = f"{Path(python).parent}{os.pathsep}{self.environ.get('PATH', os.defpath)}"
+        env = {**self.environ, "PATH": path, **env}
         removed = "" if self._in_place else str(workspace)
         command = ["/bin/sh", "-c", _LAUNCH, "pdbox", str(base), removed, python, *boot.arguments()]
         ours, theirs = socket.socketpair()
@@ -281,20 +195,12 @@ class ProcessBackend(Backend):
                         return stream, pid
             except (OSError, anyio.BrokenResourceError, subprocess.CalledProcessError) as exc:
                 await anyio.aclose_forcefully(stream)
-                raise BackendUnavailable(f"The guest did not start: {_tail(base / 'log') or exc}") from exc
+                raise BackendUnavailable(f"The guest did not start: {tail(base / 'log') or exc}") from exc
             except BaseException:
                 await anyio.aclose_forcefully(stream)
                 raise
         await anyio.aclose_forcefully(stream)
-        raise BackendUnavailable(f"The guest ended before it was ready: {_tail(base / 'log')}")
-
-    def _records(self) -> Sequence[Record]:
-        records: list[Record] = []
-        for file in sorted(runtime_folder(self._environ).glob(f"*/{_RECORD}")):
-            # Removed since it was listed, or incomplete: not a sandbox.
-            with contextlib.suppress(OSError, ValueError, TypeError):
-                records.append(Record(**json.loads(file.read_text(encoding="utf-8"))))
-        return records
+        raise BackendUnavailable(f"The guest ended before it was ready: {tail(base / 'log')}")
 
 
 class ProcessSandbox(Sandbox):
@@ -356,7 +262,7 @@ class ProcessSandbox(Sandbox):
             if self._record.alive():
                 await self._end()
             _kill_marked(self._record.mark)
-            await _remove(*self._record.own_folders)
+            await remove(*self._record.own_folders)
             self._servers.drop(self.place)
 
     async def _end(self) -> None:
@@ -381,23 +287,6 @@ class ProcessSandbox(Sandbox):
 BACKEND = ProcessBackend
 
 
-def _info_of(record: Record) -> SandboxInfo:
-    return SandboxInfo(
-        key=record.key,
-        place=str(record.pid),
-        created=record.created,
-        image=record.python,
-        owner=record.owner,
-        user=record.user,
-        source=record.source,
-        max_age_s=record.max_age_s,
-        pooled=record.pooled,
-        kept=record.kept,
-        server=record.server,
-        alone_s=record.alone_s,
-    )
-
-
 def _launch(command: Sequence[str], env: Mapping[str, str], cwd: Path, stdio: socket.socket) -> int:
     """Start a guest through its shell. Returns its process id."""
     shell = subprocess.run(
@@ -410,44 +299,6 @@ def _launch(command: Sequence[str], env: Mapping[str, str], cwd: Path, stdio: so
         check=True,
     )
     return int(shell.stdout)
-
-
-def runtime_folder(environ: Mapping[str, str]) -> Path:
-    """Create and return the folder of sockets and records, which only this user can enter.
-
-    Raises:
-        BackendUnavailable: another user has created it before.
-    """
-    runtime = Path(environ.get("XDG_RUNTIME_DIR") or "/nonexistent")
-    own = Path(tempfile.gettempdir()) / f"pdbox-{os.getuid()}"
-    folder = runtime / "pdbox" if runtime.is_dir() else own
-    folder.mkdir(mode=0o700, exist_ok=True)
-    status = folder.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise BackendUnavailable(f"{folder} is not a folder of this user alone.", "Remove it.")
-    return folder
-
-
-def start_time(pid: int) -> str:
-    """Return the start time of a process, to tell it from a later one with the same id.
-
-    Empty if it is gone.
-    """
-    try:
-        # Field 22. The second field, the name in brackets, may contain anything.
-        fields = (
-            Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-        )
-    except OSError:
-        return "" if Path("/proc/self").exists() else _start_time_by_ps(pid)
-    return "" if fields[0] == "Z" else fields[19]
-
-
-def _start_time_by_ps(pid: int) -> str:
-    shown = subprocess.run(
-        ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
-    )
-    return shown.stdout.strip()
 
 
 async def _drain(stream: ByteStream) -> None:
@@ -464,15 +315,3 @@ def _kill_marked(key: str) -> None:
             variables = entry.read_bytes().split(b"\0")
             if any(variable == guest or variable.startswith(child) for variable in variables):
                 os.kill(int(entry.parent.name), signal.SIGKILL)
-
-
-def _tail(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8", errors="replace")[-400:].strip()
-    except OSError:
-        return ""
-
-
-async def _remove(*folders: Path) -> None:
-    for folder in folders:
-        await anyio.to_thread.run_sync(lambda folder=folder: shutil.rmtree(folder, ignore_errors=True))

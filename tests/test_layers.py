@@ -62,7 +62,8 @@ sandbox.concurrency sandbox.host_files sandbox.ignore_rules sandbox.image_names
 sandbox.spec
 sandbox.server_files
 sandbox.backend sandbox.transport
-sandbox.docker sandbox.process sandbox.session
+sandbox.local_guests
+sandbox.docker sandbox.bubblewrap sandbox.process sandbox.session
 sandbox.opening
 tools
 mcp_server.settings mcp_server.redaction mcp_server.bodies mcp_server.custom_tools

@@ -22,7 +22,7 @@ def backend(request: pytest.FixtureRequest) -> list[str]:
     """Flags of `pdbox serve` for one backend."""
     if request.param == "process":
         return ["--backend", "process", "--unsafe-no-isolation"]
-    return ["--backend", "docker"]
+    return ["--backend", request.param]
 
 
 @pytest.fixture(autouse=True)

@@ -18,14 +18,17 @@ import pytest
 from anyio.abc import TaskGroup
 
 from sandbox.backend import Backend, Sandbox
+from sandbox.bubblewrap.backend import BubblewrapBackend
 from sandbox.docker import images
 from sandbox.docker.backend import DockerBackend
 from sandbox.docker.container import OWNER
 from sandbox.process import CHILD_MARK, MARK, ProcessBackend
 from sandbox.spec import Limits, SandboxSpec
 from sandbox.transport.connection import GuestConnection
+from tests.bubblewrap import BUBBLEWRAP
 
 DOCKER = pytest.param("docker", marks=pytest.mark.docker)
+BACKENDS = {"docker": DockerBackend, "bubblewrap": BubblewrapBackend, "process": ProcessBackend}
 SMALL = Limits(
     memory_bytes=256 << 20,
     cpus=1,
@@ -46,7 +49,7 @@ class Place:
 
     def backend(self) -> Backend:
         """One that knows nothing of the sandboxes of others, like that of another server."""
-        return DockerBackend(self.environ) if self.name == "docker" else ProcessBackend(self.environ)
+        return BACKENDS[self.name](self.environ)
 
     def spec(self, key: str | None = None, **changes: Any) -> SandboxSpec:
         """A sandbox for a test."""
@@ -70,22 +73,22 @@ def quiet(line: str) -> None:
     """Progress that nobody reads."""
 
 
-@pytest.fixture(params=["process", DOCKER])
+@pytest.fixture(params=["process", BUBBLEWRAP, DOCKER])
 async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
     """Each backend in turn."""
-    async with _place(request.param) as place:
+    async with place_of(request.param) as place:
         yield place
 
 
 @pytest.fixture
 async def docker_place() -> AsyncIterator[Place]:
     """Docker, for what only it promises."""
-    async with _place("docker") as place:
+    async with place_of("docker") as place:
         yield place
 
 
 @asynccontextmanager
-async def _place(name: str) -> AsyncIterator[Place]:
+async def place_of(name: str) -> AsyncIterator[Place]:
     # Short: the path of a Unix socket has 108 bytes at most, which pytest's tmp_path nearly fills.
     runtime = tempfile.mkdtemp(prefix="pdbox-test-")
     place = Place(name, {**os.environ, "XDG_RUNTIME_DIR": runtime, "XDG_STATE_HOME": f"{runtime}/state"})

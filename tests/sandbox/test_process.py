@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from sandbox.errors import BackendUnavailable, InvalidArgument
-from sandbox.process import ProcessBackend, runtime_folder, start_time
+from sandbox.local_guests import runtime_folder, start_time
+from sandbox.process import ProcessBackend
 from sandbox.spec import ImageRequest
 from tests.sandbox.conftest import quiet
 
