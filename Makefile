@@ -29,7 +29,8 @@ docker: $(PDBOX) ## nothing where a Docker engine answers; on Debian as root: in
 image: docker ## the sandbox images that the tests use, where they are missing or out of date
 	@$(BIN)/pdbox image build --missing $(addprefix --python ,$(PYTHONS))
 
-demo: docker ## the main job, visibly: an MCP client debugs a buggy sample in a sandbox
+demo: $(PDBOX) ## the main job, visibly: an MCP client debugs a buggy sample in a sandbox
+	@$(BIN)/pdbox doctor >/dev/null 2>&1 || sh scripts/docker.sh $(BIN)/python
 	@$(BIN)/pdbox demo
 
 test: image $(DEV) ## everything, in containers too

@@ -1,6 +1,6 @@
 #!/bin/sh
 # docker.sh PYTHON: sees to it that a Docker engine answers. Where one does, that is all. On a Debian machine,
-# as root, it installs Debian's docker.io and starts it; elsewhere it says what to do.
+# as root, it installs Debian's docker.io (and bubblewrap) and starts it; elsewhere it says what to do.
 # PYTHON is an interpreter with pdbox installed, which knows where engines listen.
 set -eu
 
@@ -42,10 +42,10 @@ fi
 [ "$(id -u)" = 0 ] || fail "$found As root, this command installs and starts Debian's docker.io: sudo make docker"
 
 if ! command -v dockerd >/dev/null || ! command -v debootstrap >/dev/null || ! command -v iptables >/dev/null; then
-    say "installing docker.io, iptables, cgroupfs-mount and debootstrap from Debian"
+    say "installing docker.io, iptables, cgroupfs-mount, debootstrap and bubblewrap from Debian"
     apt-get -qq update
     DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends -o DPkg::Lock::Timeout=300 \
-        install docker.io iptables cgroupfs-mount debootstrap ca-certificates </dev/null >/dev/null
+        install docker.io iptables cgroupfs-mount debootstrap bubblewrap ca-certificates </dev/null >/dev/null
 fi
 
 # Where there is an init system, the package has started it, or this does.

@@ -85,7 +85,7 @@ def test_an_installation_of_it_has_all_that_its_commands_need(sdist: Path, tmp_p
     tasks = json.loads(pdbox("tasks", "list", "--json").stdout)["tasks"]
     assert "shop_discount" in [task["name"] for task in tasks]
     doctor = json.loads(pdbox("doctor", "--json").stdout)
-    assert [check["name"] for check in doctor["checks"]] == ["engine"]
+    assert [check["name"] for check in doctor["checks"]] == ["engine", "bubblewrap"]
     # Without isolation the sample runs in a Python of this machine, which has pytest.
     demo = pdbox("demo", "--backend", "process", "--unsafe-no-isolation", "--image", sys.executable)
     assert demo.stdout.endswith("nothing was changed on this machine.\n"), demo.stderr

@@ -14,7 +14,7 @@ def test_each_test_that_it_names_exists() -> None:
     named = set(re.findall(r"`(test_\w+)`", TEXT))
     assert len(named) > 30
     trees = (ast.parse(file.read_text("utf-8")) for file in (ROOT / "tests").rglob("test_*.py"))
-    functions = ast.FunctionDef | ast.AsyncFunctionDef
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     assert named <= {node.name for tree in trees for node in tree.body if isinstance(node, functions)}
 
 

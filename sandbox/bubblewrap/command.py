@@ -93,8 +93,8 @@ def bwrap_options(spec: SandboxSpec, python: Interpreter, env: Mapping[str, str]
         *_namespaces(spec.network),
         *_variables(env),
         *_system(spec.network),
-        *_python(python),
         *_writable(spec),
+        *_python(python),  # it may be in /tmp of this machine
         *(part for host, inside in spec.mounts for part in ("--ro-bind", host, inside)),
         *("--chdir", str(spec.workdir)),
         # Last: the folders above are made in it first.

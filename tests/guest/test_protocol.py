@@ -43,7 +43,9 @@ def test_the_host_asks_for_each_operation_and_for_no_other() -> None:
         for file in (ROOT / package).rglob("*.py")
         if GUEST not in file.parents
         for name, call in calls(file)
-        if name in ("request", "_request", "tell") and call.args and isinstance(call.args[0], ast.Constant)
+        if name in ("request", "_request", "_ask", "tell")
+        and call.args
+        and isinstance(call.args[0], ast.Constant)
     }
     assert asked == OPERATIONS.keys()
 

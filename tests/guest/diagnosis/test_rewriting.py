@@ -285,7 +285,7 @@ def test_each_link_of_the_way_back_is_true(program: tuple[list[str], dict[str, s
     def place(event: int) -> dict[str, Any]:
         return {"path": "", "line": events.site(event).line}
 
-    links, _ = chain.build(events, way, start, place, lambda site: 0.0)
+    links, _ = chain.build(events, way.path(start), place, lambda site: 0.0)
     checks = [
         f"assert TEXT({link['name']}) == {link['value']!r}" for link in links if link["name"] in made_of
     ]

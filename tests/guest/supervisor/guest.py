@@ -120,10 +120,9 @@ class Guest:
         self.socket = str(self.home / "socket")
         self._sockets: list[socket.socket] = []
         settings = {
-            "home": str(self.home),
+            "homes": [str(self.home)],
             "workdir": str(self.workdir),
             "stdio": stdio,
-            "socket": self.socket,
         }
         settings.update({"idle_s": 600.0, "max_age_s": 600.0, "grace_s": 600.0, "reap_all": False}, **config)
         boot = (SOURCES / "boot.py").read_text(encoding="utf-8")
