@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import select
 import shutil
@@ -50,11 +51,17 @@ from sandbox.transport import guest_bundle
 from sandbox.transport.pushback_stream import PushbackStream
 from sandbox.transport.socket_stream import SocketStream
 
+log = logging.getLogger(__name__)
+
 INSTALL = (
     "Install it with `apt install bubblewrap`, `dnf install bubblewrap` or the like (version 0.8 or newer)."
 )
 _GONE = "The session's sandbox has gone."
 _AGAIN = "start_session opens a new one."
+_WITH_PYTEST = (
+    "import sys; from importlib.util import find_spec; print(sys.executable); "
+    "sys.exit(find_spec('pytest') is None or sys.version_info < (3, 8))"
+)
 _PREFIXES = "import json, sys; print(json.dumps([sys.prefix, sys.base_prefix, sys.exec_prefix]))"
 
 # The sandbox must outlive the server, so its parent is this shell, which cleans up after it. With the shell it
@@ -111,7 +118,7 @@ class BubblewrapBackend(LocalBackend):
         return f"{version.stdout.decode(errors='replace').strip()} at {bwrap}, {sys.executable}"
 
     async def choose(self, wanted: ImageRequest, progress: Progress) -> ImageChoice:
-        """Choose the interpreter: the requested version, else that of the server.
+        """Choose the interpreter: the requested version, else one with pytest: of the active environment, on PATH, ours.
 
         Raises:
             InvalidArgument: an image was requested, or the version is invalid.
@@ -120,7 +127,30 @@ class BubblewrapBackend(LocalBackend):
             raise InvalidArgument(
                 "The bubblewrap backend has no images.", "Leave `image` out, or use `python`."
             )
-        return await self.choose_python(wanted)
+        if wanted.python:
+            return await self.choose_python(wanted)
+        return await self._choose_with_pytest()
+
+    async def _choose_with_pytest(self) -> ImageChoice:
+        active = self.environ.get("VIRTUAL_ENV")
+        names = [f"{active}/bin/python"] if active else []
+        looked: list[str] = []
+        for name in [*names, "python3", "python", sys.executable]:
+            python = await self.find_interpreter(name, _WITH_PYTEST)
+            if python is None:
+                looked.append(name)
+                continue
+            try:
+                await self._inspect(python)
+            except BackendUnavailable as exc:
+                log.info("%s is not taken: %s", python, exc)
+                continue
+            return ImageChoice(python)
+        return ImageChoice(
+            sys.executable,
+            f"No Python of this machine has pytest (looked at {', '.join(looked)}): "
+            "start the server in the virtual environment of the project to debug it with what is installed there.",
+        )
 
     async def start(self, spec: SandboxSpec, progress: Progress) -> Sandbox:
         """Start a guest in its namespaces.

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
+import anyio
 import pytest
 
 from sandbox.backend import Sandbox
+from sandbox.bubblewrap.backend import BubblewrapBackend
 from sandbox.errors import SandboxLost
+from sandbox.spec import ImageRequest
 from sandbox.transport.connection import GuestConnection
 from tests.bubblewrap import REASON
-from tests.sandbox.conftest import Place, place_of, shell
+from tests.sandbox.conftest import Place, place_of, quiet, shell
 
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON or "it works")
 Connect = Callable[[Sandbox], Awaitable[GuestConnection]]
@@ -55,3 +59,17 @@ async def test_a_link_in_the_place_of_the_socket_is_not_followed(
     await shell(guest, "rm /run/pdbox/socket; ln -s /var/run/docker.sock /run/pdbox/socket")
     with pytest.raises(SandboxLost):
         await sandbox.connect()
+
+
+@pytest.mark.parametrize("has_it", [True, False])
+async def test_the_python_of_the_active_environment_is_taken_if_it_has_pytest(
+    place: Place, tmp_path: Path, has_it: bool
+) -> None:
+    environment = tmp_path / "environment"
+    await anyio.run_process([sys.executable, "-m", "venv", "--without-pip", str(environment)])
+    if has_it:
+        (packages,) = environment.glob("lib/python*/site-packages")
+        (packages / "pytest.py").touch()
+    environ = {**place.environ, "VIRTUAL_ENV": str(environment), "PATH": "/nonexistent"}
+    choice = await BubblewrapBackend(environ).choose(ImageRequest(), quiet)
+    assert choice.image == (str(environment / "bin" / "python") if has_it else sys.executable)
