@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from sandbox.session.diagnosis import Alias, Diagnosis, Kept, Link, Place, Recording, Spectrum, Suspect
+from sandbox.session.diagnosis import (
+    Alias,
+    Comparison,
+    Diagnosis,
+    Kept,
+    Link,
+    OnlyCall,
+    Parting,
+    Place,
+    Recording,
+    Spectrum,
+    Suspect,
+)
 
 _MAX_SUSPECTS = 5
 _MAX_ALIASES = 3
@@ -10,13 +22,15 @@ _MAX_KEPT = 2
 _MAX_VALUES = 2
 _MAX_LINKS = 8
 _MAX_TEXT = 90
+_MAX_ONLY = 3
 _MAX_LENGTH = 2500
 
 
 def render_diagnosis(found: Diagnosis) -> str:
-    """Format suspects, shared objects, the way back and the wrong value's first appearance."""
+    """Format the comparison with a passing run, suspects, shared objects, the way back and the wrong value's first appearance."""
     recording = found.recording or Recording()
     parts = [
+        *_comparison_text(found.comparison),
         *_suspects_text(found.spectrum, recording.suspects),
         *_aliases_text(recording.aliases),
         *_kept_text(recording.kept),
@@ -26,6 +40,47 @@ def render_diagnosis(found: Diagnosis) -> str:
     ]
     text = "\n".join(parts)
     return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"
+
+
+def _comparison_text(found: Comparison | None) -> list[str]:
+    """Format where the failing run and a passing one part."""
+    if found is None:
+        return []
+    failed = found.against_failed
+    ended = f"FAILS too: {failed.type} at {failed.path}:{failed.line}" if failed else found.against_outcome
+    head = f"against {_shorten(found.against)} ({ended or 'ended'}), "
+    if not found.functions:
+        return [f"{head}can't be aligned: no function of the repository ran in both"]
+    lines = [
+        *(_parting_line("path parts", one) for one in found.paths),
+        *(_parting_line("differs though its inputs are the same", one) for one in found.values),
+        *(_parting_line("differs first", one) for one in [*found.inputs][: 0 if found.values else 1]),
+        *_only_text("called only here", found.only_here),
+        *_only_text("called only in the other", found.only_there),
+    ]
+    counted = f"{found.functions} function{'s' * (found.functions > 1)} in both"
+    lines = lines or ["  no difference: same lines and values, as far as they are recorded"]
+    notes = [f"  note: {found.cut}"] if found.cut else []
+    return [f"{head}{counted}; each as: here | there", *lines, *notes]
+
+
+def _parting_line(label: str, one: Parting) -> str:
+    name = f"{one.name} = " if one.name and one.name != "condition" else ""
+    values = [f"{name}{one.here} | {one.there}"] if one.here or one.there else []
+    if one.next_here or one.next_there:
+        ways = (f":{line}" if line else "its end" for line in (one.next_here, one.next_there))
+        values.append("goes on at " + " | ".join(ways))
+    return f"  {label}: {_place(one)}: {_shorten(one.text)}   {', '.join(values)}"
+
+
+def _only_text(label: str, found: list[OnlyCall]) -> list[str]:
+    shown = [
+        f"  {label}: {_place(one.called)}"
+        + (f", from {_place(one)}: {_shorten(one.text, 60)}" if one.path else "")
+        for one in found[:_MAX_ONLY]
+    ]
+    left = len(found) - _MAX_ONLY
+    return [*shown, f"  … {left} more"] if left > 0 else shown
 
 
 def _suspects_text(spectrum: Spectrum | None, better: list[Suspect]) -> list[str]:
@@ -112,7 +167,13 @@ def _notes(found: Diagnosis, recording: Recording) -> list[str]:
         notes.append(f"the recorded run failed otherwise ({recording.differs}): its recording is not used")
     if recording.cut:
         notes.append(f"recording: {recording.cut}")
-    problems = [*(found.spectrum.problems if found.spectrum else []), *recording.problems]
+    if found.comparison is not None and found.comparison.outcome != "failed":
+        notes.append("the test did not fail when it was compared")
+    problems = [
+        *(found.spectrum.problems if found.spectrum else []),
+        *recording.problems,
+        *(found.comparison.problems if found.comparison else []),
+    ]
     notes += [f"a part of the analysis has failed ({problem})" for problem in problems[:2]]
     return [f"note: {_shorten(note, 200)}" for note in notes[:5]]
 

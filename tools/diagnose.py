@@ -43,20 +43,24 @@ async def diagnose(
     report: Report,
     test: Annotated[
         str | None,
-        Field(description="Test id; left out, the first that fails (of the last `eval`, if there was one)."),
+        Field(description="Test id; left out, the first that fails (of the last `eval`)."),
     ] = None,
     entrypoint: Annotated[
         str | None, Field(description='Instead: a command that fails, e.g. "python app.py 3".')
     ] = None,
     expressions: Annotated[
-        list[str], Field(description='Shown as they are at the failure, e.g. ["order.items", "len(x)"].')
+        list[str], Field(description='Shown as at the failure, e.g. ["order.items", "len(x)"].')
     ] = [],  # noqa: B006  (pydantic copies it)
-    timeout_s: Annotated[float, Field(gt=0, le=3600, description="For all runs together, e.g. 120.")] = 120,
+    against: Annotated[
+        str | None,
+        Field(description='Passing test, or "auto": tells where both part.'),
+    ] = None,
+    timeout_s: Annotated[float, Field(gt=0, le=3600, description="For all runs together.")] = 120,
 ) -> DiagnoseAnswer:
-    """Find the cause of a failing test: stops `pdb` post mortem at its failure and tells where its wrong value came from.
+    """Find the cause of a failing test: stops `pdb` post mortem at its failure, tells where its wrong value came from.
 
-    Runs the test and those of its file again, observed: functions that set it apart from passing tests,
-    objects shared by two names, the way back from the wrong value. `pdb` goes on from there (`p`, `u`).
+    Runs it and its file again, observed: lines that set it apart from passing tests,
+    objects shared by two names, the way back. `pdb` goes on from there.
     """
     end = time.monotonic() + timeout_s
     if not (test or entrypoint):
@@ -70,7 +74,7 @@ async def diagnose(
         report("running all tests: alone this one passes")
         stop = await _stop_at_failure(session, whole, end)
     values = [await _evaluate(session, text) for text in expressions[:20]] if stop.state == "stopped" else []
-    text, found = await _diagnose(session, report, stop, entrypoint, end, in_order=in_order)
+    text, found = await _diagnose(session, report, stop, entrypoint, end, against, in_order=in_order)
     shown = stop_answer(stop, session)
     room = _SOURCE_BELOW if shown.call_path else _SOURCE_OF_TEST
     functions = await read_excerpts(session, found, _places_in(shown), room) if found else []
@@ -110,7 +114,14 @@ async def _evaluate(session: Session, expression: str) -> str:
 
 
 async def _diagnose(
-    session: Session, report: Report, stop: StopReply, entrypoint: str | None, end: float, *, in_order: bool
+    session: Session,
+    report: Report,
+    stop: StopReply,
+    entrypoint: str | None,
+    end: float,
+    against: str | None,
+    *,
+    in_order: bool,
 ) -> tuple[str, Diagnosis | None]:
     """Run the observed runs. Returns (text of their findings, the findings)."""
     if stop.state in ("running", "waiting_for_input"):
@@ -125,7 +136,9 @@ async def _diagnose(
         return "no diagnosis: the session has no entry point", None
     report("looking where the value came from")
     try:
-        found = await session.diagnose(command=command, test=test, timeout_s=_left(end), in_order=in_order)
+        found = await session.diagnose(
+            command=command, test=test, timeout_s=_left(end), in_order=in_order, against=against
+        )
     except InvalidArgument as exc:
         return f"no diagnosis: {exc.message}", None
     note = "alone this test passes: it depends on the tests before it\n" if in_order else ""

@@ -111,9 +111,47 @@ class Recording(_Data):
     """Parts of the analysis that have failed."""
 
 
+class Parting(Place):
+    """A line at which a failing run and a passing one part, with a value in both."""
+
+    name: Text = ""
+    here: Text = ""
+    there: Text = ""
+    next_here: Number = 0
+    """The line that the failing run goes on with; 0 if its function ends."""
+    next_there: Number = 0
+
+
+class OnlyCall(Place):
+    """A function that only one of the runs called, and the line that called it."""
+
+    called: Place
+
+
+class Comparison(_Data):
+    """The failing run beside a passing one."""
+
+    against: Text
+    against_outcome: Text = ""
+    against_failed: Failure | None = None
+    outcome: Text = ""
+    failed: Failure | None = None
+    functions: Number = 0
+    """Number of functions that both called."""
+    cut: Text = ""
+    paths: Annotated[list[Parting], Field(max_length=10)] = []
+    values: Annotated[list[Parting], Field(max_length=10)] = []
+    """Values that differ although what they are made of is the same."""
+    inputs: Annotated[list[Parting], Field(max_length=10)] = []
+    only_here: Annotated[list[OnlyCall], Field(max_length=10)] = []
+    only_there: Annotated[list[OnlyCall], Field(max_length=10)] = []
+    problems: Annotated[list[Text], Field(max_length=20)] = []
+
+
 class Diagnosis(_Data):
     """Findings about the cause of a failing test."""
 
     spectrum: Spectrum | None = None
     recording: Recording | None = None
+    comparison: Comparison | None = None
     notes: Annotated[list[Text], Field(max_length=20)] = []

@@ -451,13 +451,20 @@ class Session:
         return validate(_Restored, answer).restored
 
     async def diagnose(
-        self, *, command: str, test: str | None, timeout_s: float, in_order: bool = False
+        self,
+        *,
+        command: str,
+        test: str | None,
+        timeout_s: float,
+        in_order: bool = False,
+        against: str | None = None,
     ) -> Diagnosis:
         """Run a failing test again in separate processes that observe it, to find where its values came from.
 
         Args:
             command: a command line that runs `test`, or a program that fails without tests (`test` is None).
             in_order: True if the test fails only after the tests that `command` runs before it.
+            against: a passing test to compare with ("auto" for the nearest), or a command if `test` is None.
         """
         args = {
             "command": command,
@@ -465,6 +472,7 @@ class Session:
             "env": self.metadata.env,
             "timeout_s": timeout_s,
             "in_order": in_order,
+            "against": against,
         }
         answer, _ = await self.request("diagnose", args, timeout_s=timeout_s)
         return validate(Diagnosis, answer)

@@ -187,6 +187,15 @@ async def test_one_call_goes_from_nothing_to_the_cause(repo: Path) -> None:
     assert "1" in after  # the session stands at the failure
 
 
+async def test_a_failing_test_beside_a_passing_one(repo: Path) -> None:
+    (text,) = await answers(repo, ("diagnose", {"against": "test_shop.py::test_good"}))
+    assert (
+        "\nagainst test_shop.py::test_good (passed), 3 functions in both; each as: here | there\n"
+        "  differs first: shop.py:2 Cart.__init__(): def __init__(self, lines):   lines = [10, 20.5] | [1]\n"
+        "  called only here: shop.py:9 Cart.end()\n"
+    ) in text
+
+
 async def test_a_program_that_does_not_fail_has_no_diagnosis(repo: Path) -> None:
     (text,) = await answers(repo, ("diagnose", {"entrypoint": "python shop.py"}))
     assert text.endswith("no diagnosis: nothing has failed in this run")

@@ -26,7 +26,8 @@ _PAGE = 4096
 class Recorder:
     """One flat log of site, frame and value. When it is full, its oldest events are dropped."""
 
-    def __init__(self, job):
+    def __init__(self, job, used=()):
+        """`used`: the files of which functions will run, relative to the workspace; empty if that is not known."""
         self._job = job
         self.rewriter = Rewriter()
         self.limit = int(job.settings["events"])
@@ -34,7 +35,7 @@ class Recorder:
         self._log = collections.deque(maxlen=3 * self.limit)
         self.cut = ""
         self._spent_s = 0.0
-        self._used = {entry[0] for entry in job.read("spectrum.json").get("lines") or ()}
+        self._used = frozenset(used)
 
     def install(self):
         """Record all modules of the repository that are imported from now on."""
@@ -118,7 +119,7 @@ class Recorder:
         return code
 
     def _is_used(self, path):
-        """True if functions of a file run in the failing test, or that is not known."""
+        """True if functions of a file run in the test, or that is not known."""
         return not self._used or self._job.relative(path) in self._used or self._job.is_test_code(path)
 
     def watch_assertions(self, module):

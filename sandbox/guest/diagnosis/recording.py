@@ -15,7 +15,8 @@ class RecordingObserver:
 
     def __init__(self, job):
         self.job = job
-        self._recorder = Recorder(job)
+        lines = job.read("spectrum.json").get("lines") or ()
+        self._recorder = Recorder(job, {entry[0] for entry in lines})
         self._recorder.install()
         self._sides = None
         self._done = False

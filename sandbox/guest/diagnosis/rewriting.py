@@ -34,6 +34,8 @@ class Rewriter:
 
     def __init__(self):
         self.sites = []
+        self.first_sites = []
+        """Number of the first site of each module."""
         self._frames = iter(range(1, 1 << 40))
         self.module_scopes = {}
         self.classes = {}
@@ -46,6 +48,7 @@ class Rewriter:
     def rewrite(self, tree, filename, functions=True):
         """Change the syntax tree of a module in place; without `functions`, only what runs at its import."""
         scope = Scope(filename, "<module>", None)
+        self.first_sites.append(len(self.sites))
         number = self.new_frame()
         self.module_scopes[number] = scope
         _Module(self, scope, number, _imported(tree), functions=functions).rewrite(tree)

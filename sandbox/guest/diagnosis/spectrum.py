@@ -15,6 +15,11 @@ from .sources import Sources
 _MAX_FAILING = 100
 _MAX_SUSPECTS = 60
 _MAX_LINES = 5000
+_MAX_FILES = 2000
+_MAX_KEPT = 200
+"""Passing tests whose lines are kept until the failing one has run."""
+_SIBLING = 0.1
+"""Preference for the same test with other parameters as the nearest one."""
 
 
 class SpectrumObserver:
@@ -30,6 +35,11 @@ class SpectrumObserver:
         self._passing = 0
         self._failing = []
         """(test, failure, lines) of failing tests."""
+        self._passing_lines = []
+        """(test, its lines) of passing tests."""
+        self._nearest = (-1.0, "")
+        """(likeness, passing test) of the one that ran most of the same lines."""
+        self._files = set()
         self._tracer = choose(job.project)
         self._cut = ""
 
@@ -52,9 +62,30 @@ class SpectrumObserver:
                 self._passed[line] = self._passed.get(line, 0) + 1
         elif exc is not None and len(self._failing) < _MAX_FAILING:
             self._failing.append((name, failure.describe(exc, self.job), lines))
+        if self.job.settings.get("compared"):
+            self._find_nearest(name, outcome, lines)
         if self.job.is_over() and not self._cut:
             self._cut = "the time for it was over after %d tests" % (self._passing + len(self._failing))
         return bool(self._cut)
+
+    def _find_nearest(self, name, outcome, lines):
+        """Take the nearest of the passing tests; not before the failing test has run."""
+        self._files.update({file for file, _ in lines})
+        if outcome == "passed" and len(self._passing_lines) < _MAX_KEPT:
+            self._passing_lines.append((name, lines))
+        mine = next((lines for test, _, lines in self._failing if test == self.job.test), None)
+        if mine is None:
+            return
+        mine = self._of_code(mine)
+        for other, ran in self._passing_lines:
+            ran = self._of_code(ran)
+            likeness = len(mine & ran) / (len(mine | ran) or 1)
+            likeness += _SIBLING * (other.partition("[")[0] == self.job.test.partition("[")[0])
+            self._nearest = max(self._nearest, (likeness, other), key=lambda one: one[0])
+        self._passing_lines = []
+
+    def _of_code(self, lines):
+        return {line for line in lines if not self.job.is_test_code(line[0])}
 
     @guarded
     def failed(self, exc):
@@ -77,6 +108,8 @@ class SpectrumObserver:
             "others": len(self._failing) - len(same),
             "cut": self._cut,
             "plain": plain,
+            "nearest": self._nearest[1],
+            "files": sorted(map(self.job.relative, self._files))[:_MAX_FILES],
         }
         if same:
             result.update(self._rank(same))

@@ -8,6 +8,7 @@ import os
 from ..debugger.isolation.shadowed_modules import unload
 from ..debugger.isolation.user_code import Project
 from . import recording, runners, spectrum
+from .comparison import observer as comparison
 from .job import Job
 from .tracing import observer as tracing
 
@@ -26,5 +27,6 @@ def begin(folder, loaded):
 _OBSERVERS = {
     "spectrum": spectrum.SpectrumObserver,
     "recording": recording.RecordingObserver,
+    "comparison": comparison.ComparisonObserver,
     "trace": tracing.TraceObserver,
 }

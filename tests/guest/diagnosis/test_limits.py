@@ -109,11 +109,12 @@ def test_addresses_and_numbers_in_paths_may_differ_between_runs(diagnose: Diagno
 
 def test_what_a_program_puts_in_place_of_the_result_is_not_waited_for(diagnose: Diagnose) -> None:
     tests = (
-        "import atexit, glob, os, tempfile\n"
+        "import atexit, glob, json, os, tempfile\n"
         "def replace():\n"
-        "    for folder in glob.glob(os.path.join(tempfile.gettempdir(), 'pdbox-*')):\n"
-        "        if os.path.exists(folder + '/job.json') and not os.path.exists(folder + '/result.json'):\n"
-        "            os.mkfifo(folder + '/result.json')\n"
+        "    for job in glob.glob(os.path.join(tempfile.gettempdir(), 'pdbox-*/job.json')):\n"
+        "        result = os.path.join(os.path.dirname(job), 'result.json')\n"
+        "        if json.load(open(job))['root'] == os.getcwd() and not os.path.exists(result):\n"
+        "            os.mkfifo(result)\n"
         "    os._exit(1)\n" + HEAD + "    def test_bad(self):\n        replace()\n"
     )
     found = diagnose({"shop.py": "", "test_shop.py": tests}, CASE)

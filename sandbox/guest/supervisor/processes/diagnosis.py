@@ -8,21 +8,25 @@ from __future__ import annotations
 import os
 import time
 
+from ..entrypoints.test_ids import dotted_name
 from .observed_run import RESULT, as_object, command_of, end_of, name_of, observe, select_test, without_pdb
 
 _FEW = 5
 """Fewer passing tests in the file say little: those of its folder are run too."""
 _MAX_EVENTS = 1_000_000
+_MAX_COMPARED = 100_000
 _MAX_MEMORY = 512 << 20
+_NEAREST = "auto"
 
 
 def diagnose(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
-    """{command, test, env, timeout_s, in_order} -> {"spectrum": {...}|null, "recording": {...}|null,
-    "notes": [text]}.
+    """{command, test, env, timeout_s, in_order, against} -> {"spectrum": {...}|null, "recording": {...}|null,
+    "comparison": {...}|null, "notes": [text]}.
 
     `test` is the failing test as its runner names it; null for a program without tests, which has no spectrum.
     With `in_order`, the test fails only after the tests before it, so all of `command` is run in its order.
-    `spectrum` and `recording` are the results of the guest's `diagnosis`. A note says why one is missing or
+    `against` is a passing test, "auto" for the nearest one, or, for a program, a command that does not fail.
+    `spectrum`, `recording` and `comparison` are the results of the guest's `diagnosis`. A note says why one is missing or
     incomplete. Raises GuestError as `exec` does.
     """
     return _Runs(args, call).diagnose(), b""
@@ -45,16 +49,68 @@ class _Runs:
         self._command = without_pdb(command_of(args, call))
         self._test = name_of(args)
         self._in_order = bool(args.get("in_order"))
+        self._against = self._other_run(args, call)
         self._end = time.monotonic() + float(args.get("timeout_s") or 60.0)
         self._notes: list = []
 
     def diagnose(self) -> dict:
         spectrum = self._spectrum()
         command = self._command if self._in_order else self._selected(self._test)
-        recording = self._run("recording", command, 0.9, spectrum)
+        recording = self._run("recording", command, 0.4 if self._against else 0.9, spectrum)
+        comparison = self._compare(command, spectrum or {}) if self._against else None
         if spectrum is not None:
-            spectrum.pop("lines", None)  # for the recording alone
-        return {"spectrum": spectrum, "recording": recording, "notes": self._notes}
+            for name in ("lines", "files"):  # for the other runs alone
+                spectrum.pop(name, None)
+        return {
+            "spectrum": spectrum,
+            "recording": recording,
+            "comparison": comparison,
+            "notes": self._notes,
+        }
+
+    def _compare(self, command: str, spectrum: dict):
+        """Compare the failing run with the passing one; None, with a note, if that is not possible."""
+        against = self._passing(spectrum)
+        if not against:
+            self._notes.append("no comparison: no passing test ran with the failing one")
+            return None
+        if against == self._test and not self._in_order:
+            self._notes.append("no comparison: `against` is the failing test itself")
+            return None
+        # Functions that neither run calls need no records.
+        near = against.partition("::")[0] == self._test.partition("::")[0]
+        files = spectrum.get("files") if near and not self._in_order else None
+        other = self._selected(against) if self._test else against
+        passing = self._run(
+            "comparison", other, 0.45, test=against if self._test else None, in_order=False, files=files
+        )
+        if passing is None:
+            return None
+        outcome = passing.get("outcome")
+        if outcome not in ("passed", "failed") or not isinstance(passing.get("stream"), str):
+            self._notes.append(f"no comparison: {against} was {str(outcome or 'not recorded')[:20]}")
+            return None
+        found = self._run("comparison", command, 0.9, against=passing, files=files)
+        if found is not None:
+            found.update(against=against, against_outcome=outcome, against_failed=passing.get("failed"))
+            found["cut"] = found.get("cut") or str(passing.get("cut") or "")[:200]
+        return found
+
+    @staticmethod
+    def _other_run(args: dict, call) -> str:
+        """The test or command of `against`; empty if there is none."""
+        against = args.get("against") or ""
+        if not against or against == _NEAREST or args.get("test"):
+            return dotted_name(against) or against
+        return without_pdb(command_of({"command": against}, call))
+
+    def _passing(self, spectrum: dict) -> str:
+        if self._against != _NEAREST:
+            return self._against
+        if self._in_order:
+            return self._test  # alone it passes
+        nearest = spectrum.get("nearest")
+        return nearest if isinstance(nearest, str) else ""
 
     def _spectrum(self):
         if not self._test or self._in_order:
@@ -82,18 +138,20 @@ class _Runs:
     def _selected(self, test: str) -> str:
         return select_test(self._command, test, self._call.state.workdir)
 
-    def _run(self, mode: str, command: str, share: float, spectrum=None):
+    def _run(self, mode: str, command: str, share: float, spectrum=None, against=None, **more):
         """Run `command` observed. Returns the result; None, with a note, if there is none."""
         seconds = max(1.0, (self._end - time.monotonic()) * share)
         job = {
             "mode": mode,
             "test": self._test or None,
             "in_order": self._in_order,
-            "events": _MAX_EVENTS,
+            "events": _MAX_COMPARED if mode == "comparison" else _MAX_EVENTS,
             "memory": _MAX_MEMORY,
+            "compared": bool(self._against),
+            **more,
         }
         self._call.progress({"output": mode})
-        files = (("spectrum.json", spectrum),)
+        files = (("spectrum.json", spectrum), ("against.json", against))
         run, left = observe(command, self._env, self._call, seconds, job, files)
         result = as_object(left[RESULT])
         if result is None:
