@@ -65,6 +65,7 @@ class Events:
         self.contents = {}
         """id of a container -> events that change it."""
         self._by_site = {}
+        self._wholes = {}
         self.entered = {}
         """frame -> the event of its start."""
         self._index()
@@ -223,9 +224,12 @@ class Events:
         """The event of the argument that became a parameter; None if it is not recorded."""
         value, name = self.value_of[event], self.site(event).name
         entered = self.entered.get(self.frame_of[event], event)
-        same = None
+        same, seen = None, set()
         for back in range(entered - 1, max(-1, entered - _NEAR), -1):
-            site = self.site(back)
+            site, frame = self.site(back), self.frame_of[back]
+            seen.add((frame, site.number))
+            if (frame, self._whole_of(site)) in seen:
+                continue  # of a call that is over
             if site.kind == kinds.ARGUMENT and self.value_of[back] is value:
                 if site.name == name:
                     return back
@@ -233,6 +237,14 @@ class Events:
             elif site.kind == kinds.ENTER and same is not None:
                 break
         return same
+
+    def _whole_of(self, site):
+        """Number of the site of the expression that a site is a part of; None if there is none."""
+        if not self._wholes:
+            self._wholes = {
+                dep: whole.number for whole in self.sites for dep in whole.deps if type(dep) is int
+            }
+        return self._wholes.get(site.number)
 
     def caller_event(self, frame):
         """The last event of another frame before a frame began."""

@@ -392,6 +392,15 @@ class _Module(ast.NodeTransformer):
             else:
                 keyword.value = self._wrap(keyword.value, sites.ARGUMENT, keyword.arg)
 
+    def visit_IfExp(self, node):
+        if _mentions_pytest(node):
+            return self.generic_visit(node)
+        node.test = self._wrap(node.test, sites.TEST, "if")
+        test = self._deps[-1]
+        node.body = self._wrap(node.body, sites.BRANCH, _text(node.body), test)
+        node.orelse = self._wrap(node.orelse, sites.BRANCH, _text(node.orelse), test)
+        return node
+
     def visit_Yield(self, node):
         if node.value is not None:
             node.value = self._wrap(node.value, sites.YIELD, "yield")

@@ -11,7 +11,7 @@ STORE, RETURN, YIELD, CALL, ARGUMENT, PARAMETER, ENTER = (
     "parameter",
     "enter",
 )
-BASE, ITEM, KEY, ITERABLE, ELEMENT, TEST, AUGMENTED = (
+BASE, ITEM, KEY, ITERABLE, ELEMENT, TEST, AUGMENTED, BRANCH = (
     "base",
     "item",
     "key",
@@ -19,6 +19,7 @@ BASE, ITEM, KEY, ITERABLE, ELEMENT, TEST, AUGMENTED = (
     "element",
     "test",
     "augmented",
+    "branch",
 )
 
 MUTATORS = frozenset(
@@ -52,7 +53,8 @@ class Site:
         self.deps = ()
         """Names that it reads (str), and sites of its parts (int)."""
         self.extra = None
-        """The names of a store; how a base is used; the site of an item's key, or a constant one."""
+        """The names of a store; how a base is used; the site of an item's key, or a constant one;
+        of a branch, the site of its condition."""
         self.is_call = False
         self.augments = False
         self.control = None

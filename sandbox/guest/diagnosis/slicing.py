@@ -58,21 +58,17 @@ def causes(events, event):
     if kind == kinds.ENTER:
         yield events.caller_event(frame), _CONTROL
         return
-    if site.is_call:
-        returned = events.returned_by(event)
+    returned = events.returned_by(event) if site.is_call else None
+    if returned is not None:
         yield returned, 1
-        if returned is None:
+        # Which arguments matter is seen inside of the call.
+        yield from ((cause, max(weight, _WEAK)) for cause, weight in _parts(events, event))
+    else:
+        if site.is_call:
             yield events.unreturned(event), 2
+        yield from _parts(events, event)
     if kind == kinds.STORE and site.deps:
         yield _yielded(events, event), 1
-    for dep in site.deps:
-        if type(dep) is int:
-            yield from _part(events, dep, frame, event)
-        else:
-            writer = events.writer(dep, event)
-            yield writer, 1
-            if writer is not None and kind != kinds.ITEM:  # what set one item is found by its key
-                yield from _contents(events, events.value_of[writer], event)
     if kind == kinds.BASE and site.extra[0] == "store":
         stored = events.stored_value_event(event)
         yield stored, 1
@@ -88,12 +84,30 @@ def causes(events, event):
         yield events.entered.get(frame), _CONTROL
 
 
+def _parts(events, event):
+    """Yield what the names and the parts of the expression at an event depend on."""
+    site, frame = events.site(event), events.frame_of[event]
+    for dep in site.deps:
+        if type(dep) is int:
+            yield from _part(events, dep, frame, event)
+            continue
+        writer = events.writer(dep, event)
+        yield writer, 1
+        if writer is not None and site.kind != kinds.ITEM:  # what set one item is found by its key
+            yield from _contents(events, events.value_of[writer], event)
+
+
 def _part(events, number, frame, event):
     """A part of the expression: its own event, and what wrote the attribute or item that was read there."""
     found = events.last_of_site(number, frame, event)
     if found is None:
         return
     part, value = events.sites[number], events.value_of[found]
+    if part.kind == kinds.TEST:  # of a conditional expression
+        yield found, _CONTROL
+        return
+    if part.kind == kinds.BRANCH and found < (events.last_of_site(part.extra, frame, event) or 0):
+        return  # the other one was taken
     if part.kind == kinds.BASE and part.extra[0] == "load":
         yield from _attribute(events, found, event)
         return

@@ -10,13 +10,9 @@ import traceback
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from sandbox.guest.diagnosis import chain, sites
 from sandbox.guest.diagnosis.events import Events
 from sandbox.guest.diagnosis.rewriting import ENTER, RECORD, Rewriter
-from sandbox.guest.diagnosis.safe_values import text_of
 from sandbox.guest.diagnosis.slicing import Slice
 
 PROGRAMS = {
@@ -218,81 +214,6 @@ def test_rewritten_code_does_the_same(name: str) -> None:
     output, events = recorded(PROGRAMS[name])
     assert output == run(ast.parse(PROGRAMS[name]), {})
     assert len(events)
-
-
-@st.composite
-def programs(draw: st.DrawFn) -> tuple[list[str], dict[str, set[str]]]:
-    """Lines that bind each name once, and the names that each name is made of."""
-    lines = [
-        "def twice(n):",
-        "    return n + n",
-        "def second(pair):",
-        "    return pair[1]",
-        "class Box: pass",
-    ]
-    made_of: dict[str, set[str]] = {}
-    numbers, pairs = list[str](), list[str]()
-    for number in range(draw(st.integers(2, 12))):
-        name = f"v{number}"
-        kinds = (
-            ["constant"]
-            + ["sum", "call", "pair", "attribute", "append"] * bool(numbers)
-            + ["item"] * bool(pairs)
-        )
-        kind = draw(st.sampled_from(kinds))
-        one = draw(st.sampled_from(numbers)) if numbers else ""
-        two = draw(st.sampled_from(numbers)) if numbers else ""
-        pair = draw(st.sampled_from(pairs)) if pairs else ""
-        text, sources = {
-            "constant": (str(1000 + number), set[str]()),
-            "sum": (f"{one} + {two}", {one, two}),
-            "call": (f"twice({one})", {one}),
-            "pair": (f"[{one}, {two}]", {one, two}),
-            "item": (f"second({pair})", {pair}),
-            "attribute": (f"b{number}.x", {one}),
-            "append": (f"l{number}[0]", {one}),
-        }[kind]
-        if kind == "attribute":
-            lines += [f"b{number} = Box()", f"b{number}.x = {one}"]
-        if kind == "append":
-            lines += [f"l{number} = []", f"l{number}.append({one})"]
-        lines.append(f"{name} = {text}")
-        (pairs if kind == "pair" else numbers).append(name)
-        made_of[name] = sources
-    return lines, made_of
-
-
-def ancestors(name: str, made_of: dict[str, set[str]]) -> set[str]:
-    found, waiting = set[str](), [name]
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += made_of[name]
-    return found
-
-
-@settings(max_examples=150, deadline=None)
-@given(programs())
-def test_each_link_of_the_way_back_is_true(program: tuple[list[str], dict[str, set[str]]]) -> None:
-    lines, made_of = program
-    last = list(made_of)[-1]
-    output, events = recorded("\n".join(lines))
-    assert output == ""
-    start = max(event for event in range(len(events)) if events.site(event).kind == sites.STORE)
-    way = Slice(events, [(0, start)], 10_000)
-
-    def place(event: int) -> dict[str, Any]:
-        return {"path": "", "line": events.site(event).line}
-
-    links, _ = chain.build(events, way.path(start), place, lambda site: 0.0)
-    checks = [
-        f"assert TEXT({link['name']}) == {link['value']!r}" for link in links if link["name"] in made_of
-    ]
-    assert run(ast.parse("\n".join(lines + checks)), {"TEXT": lambda value: text_of(value)}) == ""
-    named = {link["name"] for link in links} & set(made_of)
-    assert last in named
-    assert named <= ancestors(last, made_of)
 
 
 def test_the_whole_slice_has_all_that_a_value_is_made_of() -> None:
