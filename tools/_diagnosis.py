@@ -22,7 +22,8 @@ _MAX_KEPT = 2
 _MAX_VALUES = 2
 _MAX_LINKS = 8
 _MAX_TEXT = 90
-_MAX_ONLY = 3
+_MAX_ONLY = 2
+_MAX_COMPARISON = 1500
 _MAX_LENGTH = 2500
 
 
@@ -30,7 +31,6 @@ def render_diagnosis(found: Diagnosis) -> str:
     """Format the comparison with a passing run, suspects, shared objects, the way back and the wrong value's first appearance."""
     recording = found.recording or Recording()
     parts = [
-        *_comparison_text(found.comparison),
         *_suspects_text(found.spectrum, recording.suspects),
         *_aliases_text(recording.aliases),
         *_kept_text(recording.kept),
@@ -38,8 +38,15 @@ def render_diagnosis(found: Diagnosis) -> str:
         *_values_text(recording),
         *_notes(found, recording),
     ]
-    text = "\n".join(parts)
-    return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"
+    texts = [
+        _cut("\n".join(_comparison_text(found.comparison)), _MAX_COMPARISON),
+        _cut("\n".join(parts), _MAX_LENGTH),
+    ]
+    return "\n".join(text for text in texts if text)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _comparison_text(found: Comparison | None) -> list[str]:
@@ -53,7 +60,7 @@ def _comparison_text(found: Comparison | None) -> list[str]:
         return [f"{head}can't be aligned: no function of the repository ran in both"]
     lines = [
         *(_parting_line("path parts", one) for one in found.paths),
-        *(_parting_line("differs though its inputs are the same", one) for one in found.values),
+        *(_parting_line("differs though its inputs are the same", one) for one in found.values[:1]),
         *(_parting_line("differs first", one) for one in [*found.inputs][: 0 if found.values else 1]),
         *_only_text("called only here", found.only_here),
         *_only_text("called only in the other", found.only_there),
@@ -67,7 +74,7 @@ def _comparison_text(found: Comparison | None) -> list[str]:
 def _parting_line(label: str, one: Parting) -> str:
     name = f"{one.name} = " if one.name and one.name != "condition" else ""
     values = [f"{name}{one.here} | {one.there}"] if one.here or one.there else []
-    if one.next_here or one.next_there:
+    if one.next_here != one.next_there:
         ways = (f":{line}" if line else "its end" for line in (one.next_here, one.next_there))
         values.append("goes on at " + " | ".join(ways))
     return f"  {label}: {_place(one)}: {_shorten(one.text)}   {', '.join(values)}"

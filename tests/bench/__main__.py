@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 
 from tests.bench.calls import calls, calls_over_http
+from tests.bench.diagnosis import diagnoses
 from tests.bench.episodes import episodes
 from tests.bench.load import load
 from tests.bench.measure import Row, table
@@ -32,6 +33,7 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], Awaitable[list[Row]]]] = {
     "tasks": lambda folder, _: tasks(repository(folder)),
     "slowdown": lambda folder, chosen: slowdowns(folder, chosen.pythons),
     "suite": lambda folder, chosen: suites(folder, chosen.pythons),
+    "diagnosis": lambda folder, chosen: diagnoses(folder, chosen.pythons),
     "load": lambda folder, chosen: load(folder, chosen.clients, chosen.load_seconds),
     "episodes": lambda _, chosen: episodes(chosen.episodes, chosen.at_once),
 }
@@ -66,7 +68,7 @@ def _arguments() -> argparse.Namespace:
         type=_names,
         default=list(PARTS),
         metavar="PART[,PART]",
-        help=f"of {', '.join(PARTS)}; else all, about 15 minutes",
+        help=f"of {', '.join(PARTS)}; else all, about 20 minutes",
     )
     parser.add_argument("--runs", type=int, default=300, help="repetitions of each single call")
     parser.add_argument(

@@ -65,20 +65,24 @@ SUITES = (
         often=500,
     ),
 )
-"""The first whose case and wheels can be had is taken."""
 
 
 async def suites(folder: Path, pythons: list[str]) -> list[Row]:
     """For each Python: the suite with a breakpoint elsewhere."""
+    suite, case = suite_at_hand(pythons)
+    repo = _laid(case, folder)
+    return [await _of_one(suite, case, repo, python) for python in pythons]
+
+
+def suite_at_hand(pythons: list[str]) -> tuple[Suite, Case]:
+    """The first suite whose case and wheels can be had."""
     cases = {case.id: case for case in find_cases()}
     suite = next(
         suite
         for suite in SUITES
         if suite.case in cases and all(fetched(suite.requirements, python) for python in pythons)
     )
-    case = cases[suite.case]
-    repo = _laid(case, folder)
-    return [await _of_one(suite, case, repo, python) for python in pythons]
+    return suite, cases[suite.case]
 
 
 def _laid(case: Case, folder: Path) -> Path:

@@ -60,6 +60,7 @@ class _Comparison:
         ended = [one for one in ordered if one.after_here is None and self._condition(one) is None]
         left = set(map(id, ended))
         ordered = [one for one in ordered if id(one) not in left] or ended[-1:]
+        ordered = [one for one in ordered if not self._says_nothing(one)]
         found: dict = {}
         for parting in ordered:
             if found and parting.here.is_test:
@@ -69,6 +70,14 @@ class _Comparison:
             if len(found) == _MAX_PARTINGS:
                 break
         return list(found.values())
+
+    def _says_nothing(self, parting):
+        """True for parts of one line without a condition, and for a generator that one run did not resume."""
+        if self._condition(parting) is not None:
+            return False
+        if parting.after_here is None or parting.after_there is None:
+            return parting.before is not None and self._here.place(parting.before[0]).kind == kinds.YIELD
+        return self._line(self._here, parting.after_here) == self._line(self._there, parting.after_there)
 
     @staticmethod
     def _position(parting):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from .. import sites as kinds
 from ..events import is_atom
 from ..slicing import arguments_of, causes
 from .snapshots import parts_of
 
+_HIDDEN = re.compile(r"…|<\w+>|^class |^function |^\?$")
 _DATA = 3
 """Weight of a cause from which on it is no part of the value."""
 
@@ -31,9 +34,20 @@ class Origins:
         for cause, weight in causes(self._events, event):
             if cause is None or weight >= _DATA or not self._here.frames[cause]:
                 continue
-            if self._differs(cause) or self._is_changed(cause) or self._differs(self._stored(cause)):
+            if (
+                self._is_hidden(cause)
+                or self._differs(cause)
+                or self._is_changed(cause)
+                or self._differs(self._stored(cause))
+            ):
                 return True
         return False
+
+    def _is_hidden(self, event):
+        """True for an object of which not all is shown: more of it may differ."""
+        if is_atom(self._events.value_of[event]):
+            return False
+        return _HIDDEN.search(self._here.texts[event]) is not None
 
     def _is_changed(self, event):
         value = self._events.value_of[event]
