@@ -29,22 +29,20 @@ async def pdb(
     ] = None,
     timeout_s: Annotated[
         float,
-        Field(
-            gt=0, le=3600, description="How long to wait for the next stop, e.g. 30; nothing is killed then."
-        ),
+        Field(gt=0, le=3600, description="How long to wait for the next stop; nothing is killed then."),
     ] = 30,
     expect_stop: Annotated[
-        int | None, Field(ge=0, description="Refuse unless this is still the current stop number, e.g. 3.")
+        int | None, Field(ge=0, description="Refuse unless this is still the current stop number.")
     ] = None,
 ) -> StopAnswer:
     """Send commands to a real pdb in a Python program that stays alive between calls.
 
     The first command starts the program (the session's, or `entrypoint`). All of pdb works: b, tbreak,
     condition, c, n, s, r, unt, up, down, w, l, p, !statement, run, q; also `p await f()`, `w tasks`; `watch self.total`
-    stops `c` where that changes. A failing test or uncaught exception stops post mortem with path, test, locals; in tests,
-    steps stay in the repository (`s all` leaves it). Answers with place, reply, output, source nearby, changed locals.
-    State `running` means no stop within timeout_s: `wait` goes on, `q` ends it. Breakpoints stop in child Pythons too:
-    `processes` lists them, `process 2` turns to one.
+    stops `c` where that changes; `checkpoint`, then `restart 1`. A failing test or exception stops post
+    mortem with path, test, locals; in tests, steps stay in the repository (`s all` leaves it). Answers with place, reply,
+    output, source, changed locals. `running`: no stop in timeout_s: `wait` goes on, `q` ends it. Breakpoints
+    stop in child Pythons: `processes` lists them, `process 2` turns to one.
     """
     stop = await session.debugger.command(
         command, entrypoint=entrypoint, timeout_s=timeout_s, expect_stop=expect_stop, running_after_s=within_s

@@ -111,6 +111,15 @@ class FrameStream:
         """True if more has been read than the frames that were received."""
         return bool(self._buffer)
 
+    @property
+    def unread(self) -> bytes:
+        """Bytes that have been read beyond the frames that were received."""
+        return bytes(self._buffer)
+
+    @unread.setter
+    def unread(self, data: bytes) -> None:
+        self._buffer = data
+
     def close(self) -> None:
         """End the stream. Does nothing for a stream that doesn't own its descriptor."""
 

@@ -106,6 +106,15 @@ class Channel:
         self._connect = connect
         self.open = connect is not None
 
+    def received(self):
+        """Return the bytes that were read beyond the requests that were taken."""
+        return self._frames.unread if self._frames is not None else b""
+
+    def take_over(self, received):
+        """Go on with the bytes (hexadecimal) that another process had read from this channel."""
+        if self._frames is not None:
+            self._frames.unread = bytes.fromhex(received)
+
     def ready(self):
         """True if there is a supervisor to ask. A forked child connects here at the latest."""
         if self._frames is None and self.open:

@@ -34,6 +34,8 @@ def install(session, address, started=None):
 
 
 def _on_fork(session, address):
+    if session.checkpoints.forking:
+        return
     session.gate.forked()
     with session.gate:
         session.forked(None if address is None else lambda: _connect(address))

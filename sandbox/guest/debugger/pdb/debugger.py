@@ -17,7 +17,7 @@ from ..isolation.thread_stream import ThreadStream
 from ..tracing import source_lines
 from ..tracing.generators import is_suspendable
 from .backports import KEEPS_LOCALS, complete_statement
-from .watch_commands import WatchingPdb
+from .checkpoint_commands import CheckpointPdb
 
 _LOCALS_ARE_COPIES = sys.version_info < (3, 13)
 
@@ -33,7 +33,7 @@ def _copy_doc(name):
     return copy
 
 
-class Debugger(WatchingPdb):
+class Debugger(CheckpointPdb):
     """The pdb of one thread. All threads share breakpoints, command lists and aliases."""
 
     def __init__(self, session, shared=None):
@@ -235,7 +235,7 @@ class Debugger(WatchingPdb):
 
     def forget(self):
         self._shown = None  # objects of the frame must die when the program releases them
-        WatchingPdb.forget(self)
+        CheckpointPdb.forget(self)
 
     def drop_frame_refs(self):
         """Drop references into frames before the program continues.
@@ -307,6 +307,14 @@ class Debugger(WatchingPdb):
 
     @_copy_doc("do_run")
     def do_run(self, arg):
+        self._run_again(arg)
+
+    @_copy_doc("do_restart")
+    def do_restart(self, arg):
+        if not self.go_back(arg):
+            self._run_again(arg)
+
+    def _run_again(self, arg):
         args = None
         if arg:
             try:
@@ -315,8 +323,6 @@ class Debugger(WatchingPdb):
                 self.error(f"Cannot run {arg}: {exc}")
                 return
         self.session.ends.restart(args)
-
-    do_restart = do_run
 
     # -- the commands
 
@@ -337,7 +343,7 @@ class Debugger(WatchingPdb):
     @evaluator
     def _evaluate(self, line):
         refusals = self._refusals
-        done = WatchingPdb.onecmd(self, line)
+        done = CheckpointPdb.onecmd(self, line)
         if self._refusals != refusals and self.parseline(line)[0] in _PLACING:
             self._end_list(line)
         return done

@@ -304,6 +304,30 @@ class Prompt:
         self._table.reserve(message.get("next_breakpoint") or 0)
         self._table.changes()
 
+    def hand_over(self):
+        """Return the request that is carried out and the breakpoints, for a process that goes on at a checkpoint."""
+        flush()
+        self._table.refresh()
+        return {
+            "id": self._request,
+            "lines": self._lines,
+            "breakpoints": self._table.export(),
+            "next_breakpoint": self._table.next_number(),
+            "aliases": dict(self._debuggers.main.aliases),
+            "received": self._channel.received().hex(),
+        }
+
+    def take_over(self, message):
+        """Go on with what another process has handed over."""
+        self.reply.clear()
+        self._request, self._lines = message["id"], message["lines"]
+        self._several, self._left, self._not_run = bool(self._lines), None, []
+        self._watched = None  # those of the checkpoint, whatever was reported last
+        aliases = self._debuggers.main.aliases
+        aliases.clear()
+        aliases.update(message["aliases"])
+        self._set_breakpoints(message)
+
     def forked(self, evaluating):
         """Forget the parent's request, in a forked child. If `evaluating`, a command has forked it."""
         self._of_child, self._in_fork = True, evaluating

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import enum
 
+from ..control.checkpoints import Checkpoints
 from ..inspection import stop_report
 from ..isolation import user_code
 from ..isolation.pristine import os, threading
@@ -51,6 +52,7 @@ class Session:
         self.report = stop_report.Report(self)
         self.debuggers = ThreadDebuggers(self)
         self.hooks = RunnerHooks(self.notices)
+        self.checkpoints = Checkpoints()
         self.watching = Watching(self.project)
         self.watches = Watches(self.watching, self.notices, self.debuggers, gate, channel, self.relative)
         self.prompt = Prompt(
@@ -111,6 +113,19 @@ class Session:
     def is_fork_of_evaluation(self):
         """True in a child that a command at the prompt has forked."""
         return self.role is Role.FORK_OF_EVALUATION
+
+    @property
+    def may_fork(self):
+        """True in the program itself, which may fork for a checkpoint."""
+        return self.role is Role.PROGRAM
+
+    def come_back(self, debugger, message):
+        """Go on at a checkpoint, with the request and the breakpoints of the process that went back to it."""
+        self.channel.take_over(message["received"])
+        self.notices.clear()
+        self.prompt.take_over(message)
+        debugger.stop_reason = "checkpoint"
+        self.report.begin(debugger)
 
     def relative(self, path):
         """Return a path relative to the repository."""

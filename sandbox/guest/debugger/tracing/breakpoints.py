@@ -217,6 +217,11 @@ class Table:
         numbers.extend([None] * (number - len(numbers)))
         bdb.Breakpoint.next = len(numbers)
 
+    @staticmethod
+    def next_number():
+        """Return the number of the next breakpoint."""
+        return len(bdb.Breakpoint.bpbynumber)
+
     def export(self):
         """Return the whole table, one dict per breakpoint."""
         return [self._data(point) for point in bdb.Breakpoint.bpbynumber if point]
