@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
 
 from sandbox.session.workspace import FileChange, Patch
 from tools._text import plural
 
 MAX_PATCH = 128 << 10
 """Bytes of a patch that are read, more than any answer can have."""
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_CONTEXT = 1
+_MAX_ADDED, _MAX_REMOVED = 4, 16
+"""Lines of one change that are shown: the sender knows what was put in, and sees here what it has replaced."""
 
 
 def digest(patch: Patch) -> bytes:
@@ -25,3 +32,48 @@ def changes(files: Sequence[FileChange], total: int) -> str:
 def _line(file: FileChange) -> str:
     size = "too large for the patch" if file.omitted else f"+{file.added} -{file.removed}"
     return f"  {file.path} ({file.kind}, {size})"
+
+
+def shorten(diff: str) -> str:
+    """Shorten the patch of one file for those who wrote the new lines: one line of context, long changes folded.
+
+    Line numbers in its heads are those of the shown parts.
+    """
+    lines = diff.split("\n")
+    starts = [number for number, line in enumerate(lines) if _HUNK.match(line)]
+    parts = [
+        part
+        for start, end in pairwise([*starts, len(lines)])
+        for part in _changed_parts(lines[start:end])
+    ]
+    return "\n".join(parts) if parts else diff
+
+
+def _changed_parts(hunk: Sequence[str]) -> Iterator[str]:
+    """The changes of a hunk, each with its head; those with at most two lines between are one."""
+    found = _HUNK.match(hunk[0])
+    old, new = map(int, found.groups()) if found else (1, 1)
+    body = [line for line in hunk[1:] if line]
+    changed = [number for number, line in enumerate(body) if line[0] in "+-"]
+    near = [number for number in range(len(body)) if any(abs(number - one) <= _CONTEXT for one in changed)]
+    begun = 0
+    for _, group in groupby(enumerate(near), key=lambda each: each[1] - each[0]):
+        shown = [number for _, number in group]
+        old += sum(line[0] != "+" for line in body[begun : shown[0]])
+        new += sum(line[0] != "-" for line in body[begun : shown[0]])
+        begun = shown[0]
+        part = body[shown[0] : shown[-1] + 1]
+        sizes = sum(line[0] in " -" for line in part), sum(line[0] in " +" for line in part)
+        yield "\n".join([f"@@ -{old},{sizes[0]} +{new},{sizes[1]} @@", *_folded(part)])
+
+
+def _folded(lines: Sequence[str]) -> Iterator[str]:
+    for sign, group in groupby(lines, key=lambda line: line[0]):
+        run = list(group)
+        limit = {"+": _MAX_ADDED, "-": _MAX_REMOVED}.get(sign, len(run))
+        if len(run) <= limit + 1:
+            yield from run
+        else:
+            yield from run[: limit // 2]
+            yield f"{sign} … {len(run) - limit} lines …"
+            yield from run[len(run) - limit // 2 :]

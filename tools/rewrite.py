@@ -16,6 +16,7 @@ from sandbox.session.workspace import Rewritten
 from tools import _evaluation
 from tools._advice import advise
 from tools._evaluation import EvalAnswer
+from tools._patch import shorten
 from tools._stop import breakpoint_line
 from tools._test_ids import find_words
 from tools._text import fence
@@ -164,7 +165,7 @@ async def _run(session: Session, report: Report, answer: RewriteAnswer, run: str
     if answer.syntax_error:
         return answer.model_copy(update={"not_run": "the new text has a syntax error."})
     entrypoint, tests = _what_to_run(run)
-    limit = LIMIT - min(len(answer.diff), LIMIT // 2)
+    limit = LIMIT - min(len(_changes(answer)), LIMIT // 2)
     try:
         evaluation = await _evaluation.evaluate(
             session, report, entrypoint=entrypoint, tests=tests, limit=limit
@@ -200,9 +201,19 @@ def _changes(answer: RewriteAnswer) -> str:
     if not answer.diff and not answer.created and not any(file.created for file in answer.files):
         return f"{answer.path} is as it was: the new text is the same."
     if not answer.files:
-        return fence(f"{answer.path} {'created' if answer.created else 'rewritten'}:", answer.diff, "diff")
+        return fence(
+            f"{answer.path} {'created' if answer.created else 'rewritten'}:", shorten(answer.diff), "diff"
+        )
     names = [f"{file.path} (created)" if file.created else file.path for file in answer.files]
-    return fence(f"{len(names)} files rewritten: {', '.join(names)}", answer.diff, "diff")
+    return fence(f"{len(names)} files rewritten: {', '.join(names)}", _of_files(answer.diff), "diff")
+
+
+def _of_files(diff: str) -> str:
+    """The patches of several files, each shortened below the name of its file."""
+    pieces = re.split(r"^--- .*\n\+\+\+ (.*)\n", diff, flags=re.MULTILINE)
+    return "\n".join(
+        f"+++ {name}\n{shorten(text).rstrip()}" for name, text in zip(pieces[1::2], pieces[2::2], strict=True)
+    )
 
 
 TOOL = Tool(

@@ -37,7 +37,7 @@ async def test_edits_of_one_call_mean_the_files_as_they_were(connect: Connect) -
         ]
         done = await client.call_tool("rewrite", {"path": "a.txt", "edits": edits})
         assert text(done).startswith(
-            "3 files rewritten: a.txt, b.txt, deep/new.txt (created)\n```diff\n--- a/a.txt\n"
+            "3 files rewritten: a.txt, b.txt, deep/new.txt (created)\n```diff\n+++ b/a.txt\n@@ "
         )
         assert await lines_of(client, "a.txt") == ["one", "two", "and a half", "three", "5", "six"]
         assert (await data(client, "bash", command="od -c b.txt"))["output"].startswith(
