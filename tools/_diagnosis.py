@@ -134,8 +134,9 @@ def _kept_text(found: list[Kept]) -> list[str]:
 
 
 def _kept_line(one: Kept) -> str:
+    shared = f" (class attribute of :{one.shared_at}, the same for all instances)" if one.shared_at else ""
     return (
-        f"  {one.name} written at {_place(one.written)}: {_shorten(one.written.text, 60)}\n"
+        f"  {one.name}{shared} written at {_place(one.written)}: {_shorten(one.written.text, 60)}\n"
         f"    read in a later call of {one.function}() at {_place(one.read)}: {_shorten(one.read.text, 60)}"
     )
 

@@ -42,9 +42,7 @@ def shorten(diff: str) -> str:
     lines = diff.split("\n")
     starts = [number for number, line in enumerate(lines) if _HUNK.match(line)]
     parts = [
-        part
-        for start, end in pairwise([*starts, len(lines)])
-        for part in _changed_parts(lines[start:end])
+        part for start, end in pairwise([*starts, len(lines)]) for part in _changed_parts(lines[start:end])
     ]
     return "\n".join(parts) if parts else diff
 

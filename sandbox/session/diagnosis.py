@@ -76,6 +76,8 @@ class Kept(_Data):
     read: Place
     name: Text
     function: Text = ""
+    shared_at: Number = 0
+    """Line, in the file of `written`, of the class attribute that it is; 0 if it is none."""
 
 
 class Link(Place):

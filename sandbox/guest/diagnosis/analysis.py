@@ -79,9 +79,18 @@ class _Analysis:
                 "read": self._place(read),
                 "name": kept_state.name_of(self._events, write)[:100],
                 "function": scope.name[:100],
+                "shared_at": self._line_of_class_attribute(write),
             }
             for _, write, read, scope in found
         ]
+
+    def _line_of_class_attribute(self, write):
+        """Line at which a class sets the written attribute for all its instances; 0 if it doesn't."""
+        owner, _, rest = kept_state.name_of(self._events, write).partition(".")
+        scope = self._events.site(write).scope
+        if owner not in ("self", "cls"):
+            return 0
+        return self._sources.class_attribute(scope.filename, scope.name, rest.partition("[")[0])
 
     @guarded
     def _values(self):

@@ -32,10 +32,18 @@ class Sources:
             self._lines[filename] = data.decode("utf-8", "replace").split("\n")
         return self._lines[filename]
 
+    def class_attribute(self, filename, method, name):
+        """Line at which the class of a method sets an attribute for all instances; 0 if instances have their own."""
+        owner = method.rpartition(".")[0]
+        for path, node in _classes_in(_parse("\n".join(self.lines(filename)))):
+            if path == owner:
+                return 0 if _sets_on_instance(node, name) else _line_of_attribute(node, name)
+        return 0
+
     def function_at(self, filename, number):
         """(qualified name, first line) of the innermost function at a line; of the module if there is none."""
         if filename not in self._functions:
-            self._functions[filename] = list(_functions_in("\n".join(self.lines(filename))))
+            self._functions[filename] = list(_functions_in(_parse("\n".join(self.lines(filename)))))
         found = ("<module>", 0)
         for name, start, end in self._functions[filename]:
             if start <= number <= end and start >= found[1]:
@@ -43,20 +51,54 @@ class Sources:
         return found
 
 
-def _functions_in(text):
+def _parse(text):
+    """The syntax tree of a source; None if it has none."""
     try:
-        tree = ast.parse(text)
+        return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    waiting = [(tree, "")]
+        return None
+
+
+def _functions_in(tree):
+    """Yield (qualified name, first line, last line) of all functions."""
+    for name, node in _definitions_in(tree):
+        if isinstance(node, _DEFINITIONS):
+            first = min([node.lineno] + [mark.lineno for mark in node.decorator_list])
+            yield name, first, node.end_lineno or node.lineno
+
+
+def _classes_in(tree):
+    return [(name, node) for name, node in _definitions_in(tree) if isinstance(node, ast.ClassDef)]
+
+
+def _definitions_in(tree):
+    """Yield (qualified name, node) of all functions and classes."""
+    waiting = [] if tree is None else [(tree, "")]
     while waiting:
         node, prefix = waiting.pop()
         for child in ast.iter_child_nodes(node):
             name = prefix
             if isinstance(child, (*_DEFINITIONS, ast.ClassDef)):
                 name = prefix + child.name
-                if isinstance(child, _DEFINITIONS):
-                    first = min([child.lineno] + [mark.lineno for mark in child.decorator_list])
-                    yield name, first, child.end_lineno or child.lineno
+                yield name, child
                 name += "."
             waiting.append((child, name))
+
+
+def _line_of_attribute(owner, name):
+    for node in owner.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(one, ast.Name) and one.id == name for one in targets):
+            return node.lineno
+    return 0
+
+
+def _sets_on_instance(owner, name):
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr == name
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+        for node in ast.walk(owner)
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sandbox.session.diagnosis import Diagnosis
 from tests.guest.diagnosis.conftest import Diagnose
+from tools._diagnosis import render_diagnosis
 
 HEAD = "import unittest\nfrom shop import *\n\nclass Case(unittest.TestCase):\n    def test_bad(self):\n"
 CASE = "test_shop.Case.test_bad"
@@ -105,3 +106,36 @@ def total(price):
 """
     tests = HEAD + "        total(1)\n        self.assertEqual(total(10), 20)\n"
     assert kept(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)) == []
+
+
+def test_an_attribute_of_the_class_is_told_apart_from_those_of_instances(diagnose: Diagnose) -> None:
+    shop = """\
+class Prices:
+    cache = {}
+    limits: dict = {}
+
+    def __init__(self, factor):
+        self.factor = factor
+        self.limits = {}
+
+    def price(self, name):
+        if name not in self.cache:
+            self.cache[name] = len(name) * self.factor
+        return self.cache[name]
+
+    def limit(self, name):
+        if name not in self.limits:
+            self.limits[name] = self.price(name)
+        return self.limits[name]
+"""
+    tests = HEAD + (
+        "        twice = Prices(2)\n        twice.limit('tea')\n        twice.limit('tea')\n"
+        "        self.assertEqual(Prices(3).price('tea'), 9)\n"
+    )
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
+    assert found.recording is not None
+    shared = {one.name: one.shared_at for one in found.recording.kept}
+    assert shared == {"self.cache[…]": 2, "self.limits[…]": 0}
+    assert "self.cache[…] (class attribute of :2, the same for all instances) written at" in render_diagnosis(
+        found
+    )

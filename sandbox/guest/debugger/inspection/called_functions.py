@@ -44,14 +44,14 @@ def named_in(frame, texts):
     for token in [token for text in texts for token in NAME.findall(text)]:
         name, value, rest = resolve(token, variables, frame.f_globals)
         for attribute in rest:
-            value = _member(value, attribute)
-        code = _code_of(value) if name else None
+            value = member(value, attribute)
+        code = code_of(value) if name else None
         if code is not None and code not in found:
             found.append(code)
             yield code
 
 
-def _member(value, name):
+def member(value, name):
     """Return an attribute of a module or class, or of the class of an instance, or what makes up for it.
 
     None if there is none.
@@ -67,7 +67,7 @@ def _member(value, name):
     return None
 
 
-def _code_of(value):
+def code_of(value):
     """Return the code of a function, of a property, or of the `__init__` of a class."""
     if issubclass(type(value), type):
         value = type.__dict__["__dict__"].__get__(value).get("__init__")

@@ -10,7 +10,7 @@ import sys
 import types
 
 from ..isolation.own_frames import is_ours
-from . import called_functions, safe_repr
+from . import called_functions, preparation, safe_repr
 from .called_functions import NAME, resolve
 from .time_limit import Allowance
 
@@ -60,7 +60,7 @@ class Failure:
                 head, tail = _source_to(test[0], test[1], TEST_LINES)
                 found["test_source"] = head + [tail] if tail else []
         found["locals"], found["locals_omitted"] = _variables(shown, line)
-        found["called"] = self._called(shown, line, test, where)
+        found["called"] = self._called(shown, line, test, where) + self._preparation(test, where)
         return found
 
     def _called(self, frame, line, test, where):
@@ -85,6 +85,19 @@ class Failure:
             rows.append(dict(where(code, first), lines=lines))
             if len(rows) == called_functions.MAX:
                 break
+        return rows
+
+    def _preparation(self, test, where):
+        """Return what prepared the test, `setUp` and fixtures, as far as it is short, with its source."""
+        room, rows = preparation.SOURCE, []
+        for code in preparation.named_in(test[0]) if test is not None else ():
+            if not self._session.project.has(code.co_filename):
+                continue
+            lines, first = called_functions.source_of(code)
+            size = sum(map(len, lines)) + 8 * len(lines)
+            if lines and size <= room and len(rows) < preparation.MAX:
+                room -= size
+                rows.append(dict(where(code, first), lines=lines))
         return rows
 
     def _test_frame(self):

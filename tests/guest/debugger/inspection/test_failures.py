@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 SHOP = """
 import json
@@ -153,6 +156,7 @@ def test_functions_that_have_returned_are_shown(start: Any, tmp_path: Path) -> N
         ("shop.py", "total"),
         ("shop.py", "count"),
         ("shop.py", "__init__"),
+        ("test_shop.py", "setUp"),
     ]
     assert stop["called"][0]["lines"] == [
         "    def total(self):",
@@ -160,9 +164,40 @@ def test_functions_that_have_returned_are_shown(start: Any, tmp_path: Path) -> N
     ]
 
 
+def test_what_has_prepared_the_test_is_shown(start: Any, tmp_path: Path) -> None:
+    for body in ("self.assertEqual(self.order.items, 1)", "self.order.items.nothing", "load('x')"):
+        stop = unittest_run(start, tmp_path, f"    def test_it(self):\n        {body}\n")
+        assert [(each["function"], each["lines"]) for each in stop["called"]] == [
+            ("setUp", ["    def setUp(self):", "        self.order = Order(['a', 'b'], {'a': 1, 'b': 2})"])
+        ]
+
+
+def test_fixtures_that_are_arguments_of_the_test_are_shown(start: Any, tmp_path: Path, python: str) -> None:
+    if subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode:
+        pytest.skip("this interpreter has no pytest")
+    (tmp_path / "conftest.py").write_text(
+        "import pytest\n\n@pytest.fixture\ndef rates():\n    yield {'a': 1}\n\n"
+        "@pytest.fixture\ndef unused():\n    return 2\n\n"
+        "@pytest.fixture\ndef long():\n" + "    x = 'a long line'\n" * 40
+    )
+    (tmp_path / "test_rates.py").write_text(
+        "import pytest\n\ndef item():\n    return 'b'\n\n"
+        "class TestRates:\n    @pytest.fixture()\n    def name(self):\n        return 'a'\n\n"
+        "    def setup_method(self):\n        self.count = 1\n\n"
+        "    def test_it(self, name, rates, long, tmp_path):\n        assert rates[name] == 2\n"
+    )
+    target = {"mode": "module", "target": "pytest", "args": ["-q", "-p", "no:cacheprovider", "test_rates.py"]}
+    stop = start("", target=target).do("c")
+    assert [(each["path"], each["function"], each["lines"]) for each in stop["called"]] == [
+        ("test_rates.py", "setup_method", ["    def setup_method(self):", "        self.count = 1"]),
+        ("test_rates.py", "name", ["    def name(self):", "        return 'a'"]),
+        ("conftest.py", "rates", ["def rates():", "    yield {'a': 1}"]),
+    ]
+
+
 def test_a_function_that_is_on_the_path_is_not_shown_again(start: Any, tmp_path: Path) -> None:
     stop = unittest_run(start, tmp_path, "    def test_load(self):\n        load('x')\n")
-    assert stop["called"] == []
+    assert [each["function"] for each in stop["called"]] == ["setUp"]
 
 
 def test_long_functions_are_named_only(start: Any) -> None:
