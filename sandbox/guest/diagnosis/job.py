@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ..debugger.isolation.pristine import os, time
+from ..debugger.isolation.pristine import os, threading, time
 from ..hooks._pdbox_diagnose import VARIABLE
 
 _MAX_PROBLEMS = 5
@@ -24,18 +24,19 @@ class Job:
         self.settings = settings
         self._deadline = time.monotonic() + float(settings.get("seconds") or 60.0)
         self._pid = os.getpid()
-        self._claimed = False
+        self._claimed, self._claiming = False, threading.Lock()
         self._relative, self._tests = {}, {}
 
     def claim(self):
         """Claim the job for this process. False if another one has it, or this is a child of its own."""
-        if self._claimed:
-            return self._pid == os.getpid()
-        try:
-            os.close(os.open(os.path.join(self.folder, "claimed"), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-        except OSError:
-            return False
-        self._claimed, self._pid = True, os.getpid()
+        with self._claiming:  # two threads may have their first events at once
+            if self._claimed:
+                return self._pid == os.getpid()
+            try:
+                os.close(os.open(os.path.join(self.folder, "claimed"), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            except OSError:
+                return False
+            self._claimed, self._pid = True, os.getpid()
         # Processes started by the tests are not observed.
         os.environ.pop(VARIABLE, None)
         return True

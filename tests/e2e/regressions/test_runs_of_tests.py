@@ -71,7 +71,9 @@ async def test_pytest_has_the_same_outcomes_with_and_without_the_debugger(
     async with pdbox("--repo", str(repo), *backend) as session:
         for options in ("", "--capture=sys", "-s --deselect test_shop.py::test_input", "--pdb", "-n 2"):
             command = f"PYTHONPATH=deps python -m pytest -p no:cacheprovider -q -rA {options} test_shop.py"
-            plain = await session.call("bash", command=f"{command.replace('--pdb', '')} < /dev/null")
+            plain = await session.call(
+                "bash", command=f"{command.replace('--pdb', '')} < /dev/null", timeout_s=600
+            )
             assert plain["exit_code"] == 1, plain
             stop = await session.call("pdb", command="b shop.py:3\nc", entrypoint=command)
             assert at(stop) == ("stopped", "shop.py", 3), options
