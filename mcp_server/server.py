@@ -44,8 +44,9 @@ from mcp_server.observability import logs
 from mcp_server.profiles import Profile, Shown
 from mcp_server.redaction.redactor import Redactor
 from mcp_server.sessions.named import NamedSessions, handle_of
+from mcp_server.sessions.own_sessions import OwnersSessions
 from mcp_server.sessions.pending import WAIT, PendingCalls, has_schemas, time_left
-from mcp_server.sessions.store import OwnersSessions, SessionStore
+from mcp_server.sessions.store import SessionStore
 from mcp_server.sessions.undelivered import UndeliveredAnswers
 from mcp_server.trajectories.recent import Ongoing, Trajectories
 from mcp_server.trajectories.recorder import Origin

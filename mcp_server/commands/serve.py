@@ -20,8 +20,9 @@ from mcp_server.backends import candidates, check_place, open_backend
 from mcp_server.connection_options import ConnectionOptions
 from mcp_server.observability import tracing
 from mcp_server.server import describe_tools, owner_of
+from mcp_server.sessions.admission import SessionLimits
 from mcp_server.sessions.kept_edits import KeptEdits
-from mcp_server.sessions.store import SessionLimits, SessionStore
+from mcp_server.sessions.store import SessionStore
 from mcp_server.settings import Settings
 from mcp_server.trajectories.recorder import Environment, Recorder
 from mcp_server.transports import stdio

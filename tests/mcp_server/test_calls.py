@@ -15,7 +15,8 @@ from mcp import Client
 from mcp.types import CallToolResult, TextContent
 
 from mcp_server.server import build_server
-from mcp_server.sessions.store import SessionLimits, SessionStore
+from mcp_server.sessions.admission import SessionLimits
+from mcp_server.sessions.store import SessionStore
 from sandbox.backend import Backend, Progress, Sandbox
 from sandbox.opening.policy import Policy
 from sandbox.opening.request import SessionRequest

@@ -19,8 +19,9 @@ from mcp_server import backends
 from mcp_server.commands.serve import defaults, policy
 from mcp_server.connection_options import ConnectionOptions
 from mcp_server.server import build_server, owner_of
+from mcp_server.sessions.admission import SessionLimits
 from mcp_server.sessions.kept_edits import KeptEdits
-from mcp_server.sessions.store import SessionLimits, SessionStore
+from mcp_server.sessions.store import SessionStore
 from mcp_server.settings import Settings
 from sandbox.session.session import session_key
 from tests.e2e.client import Session, ToolFailed

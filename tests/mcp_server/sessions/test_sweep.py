@@ -72,6 +72,6 @@ async def test_a_server_without_a_dead_one_does_not_open_its_backend_at_the_star
 async def test_a_server_sweeps_again_while_it_runs(
     store: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_server.sessions.store.SWEEP_EVERY_S", 0.2)
+    monkeypatch.setattr("mcp_server.sessions.lazy_backend.SWEEP_EVERY_S", 0.2)
     await store.probe()
     await removed(await leave_behind())

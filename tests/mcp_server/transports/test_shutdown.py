@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from mcp_server.sessions.store import CLOSE_S
+from mcp_server.sessions.slot import CLOSE_S
 
 HOME = Path(__file__).parents[3]
 HOUR_S = 3600

@@ -1,0 +1,30 @@
+"""Refusals of calls whose session is not found."""
+
+from __future__ import annotations
+
+from sandbox.errors import Conflict, InvalidArgument, NotFound
+
+START = "`start_session` opens a new session."
+FINISHED = Conflict("The task is finished, and its session has ended.")
+_UNKNOWN = "This session_id is unknown or has expired."
+_SERVER_PER_CALL = (
+    f"{START} If it was opened by an earlier call, this client starts a server for each call: sessions then need"
+    " a server that is started with `--keep-sessions`."
+)
+
+
+def unknown(*, per_call: bool) -> NotFound:
+    """The same refusal for an unknown handle, an expired one and another owner's.
+
+    Args:
+        per_call: the client seems to start a server for each call.
+    """
+    return NotFound(_UNKNOWN, _SERVER_PER_CALL if per_call else START)
+
+
+def ambiguous(number: int, state: str) -> InvalidArgument:
+    """The refusal of a call without a handle that may mean several sessions."""
+    return InvalidArgument(
+        f"{number} sessions are {state}, so session_id must say which is meant.",
+        "`list_sessions` shows them.",
+    )
