@@ -30,6 +30,8 @@ class Sandbox(ABC):
     """One line for people and models on the protection of the host from programs inside."""
     place: str
     image: str = ""
+    can_cut_network: ClassVar[bool] = True
+    """True if `cut_network` takes away a network that was for set-up only."""
     environ: Mapping[str, str] = MappingProxyType({})
     """Environment variables of programs, besides those of the session."""
 

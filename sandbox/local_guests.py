@@ -149,7 +149,7 @@ class LocalBackend(Backend):
         path = shutil.which(name, path=self.environ.get("PATH"))
         if path is None:
             return None
-        result = await anyio.run_process([path, "-c", program], check=False)
+        result = await anyio.run_process([path, "-B", "-c", program], check=False)
         return result.stdout.decode().strip() or None if result.returncode == 0 else None
 
 

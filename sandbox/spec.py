@@ -6,7 +6,7 @@ import math
 import re
 import time
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from sandbox.errors import InvalidArgument
 from sandbox.image_names import AllowedImages
@@ -77,6 +77,8 @@ class SandboxSpec:
     env: dict[str, str] = field(default_factory=dict[str, str])
     mounts: tuple[tuple[str, str], ...] = ()
     """(host folder, folder inside), read-only; only from the operator's own flags."""
+    origin: str = ""
+    """Folder of this machine that the workspace is a copy of, if the interpreter has it installed as editable."""
     folders: tuple[str, ...] = ()
     """Further empty folders that programs may write to, with the size limit of `/tmp` each."""
     limits: Limits = Limits()
@@ -94,6 +96,8 @@ class ImageRequest:
     """Version such as `3.12`, as the client gave it."""
     requires_python: str | None = None
     """Version specifiers that the repository declares (PEP 440)."""
+    folder: Path | None = None
+    """Folder of the repository on this machine."""
     allowed: AllowedImages | None = None
     """Images that may be pulled from a registry; None: any."""
 
@@ -105,6 +109,8 @@ class ImageChoice:
     image: str = ""
     notice: str = ""
     image_id: str = ""
+    origin: str = ""
+    """See `SandboxSpec.origin`."""
 
 
 @dataclass(frozen=True)

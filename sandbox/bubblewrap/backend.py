@@ -38,12 +38,14 @@ from sandbox.bubblewrap.command import (
     environment,
     lifetime_arguments,
     limit_arguments,
+    path_file,
     size_settings,
     tmpfs_bytes,
 )
 from sandbox.bubblewrap.control_groups import make_groups, remove_groups
 from sandbox.bubblewrap.seccomp import compile_filter
 from sandbox.errors import BackendUnavailable, InvalidArgument, SandboxLost
+from sandbox.host_files import in_thread
 from sandbox.local_guests import START_S, LocalBackend, Record, remove, runtime_folder, start_time, tail
 from sandbox.server_files import ServerFiles
 from sandbox.spec import ImageChoice, ImageRequest, SandboxInfo, SandboxSpec
@@ -62,7 +64,12 @@ _WITH_PYTEST = (
     "import sys; from importlib.util import find_spec; print(sys.executable); "
     "sys.exit(find_spec('pytest') is None or sys.version_info < (3, 8))"
 )
-_PREFIXES = "import json, sys; print(json.dumps([sys.prefix, sys.base_prefix, sys.exec_prefix]))"
+_INSPECT = """\
+import json, sys, sysconfig
+folders = [sys.prefix, sys.base_prefix, sys.exec_prefix]
+packages = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+print(json.dumps({"folders": folders, "packages": packages, "is_environment": sys.prefix != sys.base_prefix}))
+"""
 
 # The sandbox must outlive the server, so its parent is this shell, which cleans up after it. With the shell it
 # ends (`--die-with-parent`). Standard input is the guest's first connection; the shell prints a process id.
@@ -76,7 +83,7 @@ mkfifo -m 600 "$base/stderr"
     logger=$!
     (
         for group in $groups; do echo 0 >"$group/cgroup.procs" || exit 1; done
-        exec "$@" <&3 >&3 3>&- 4>"$base/info" 5<"$base/filter" 6<"$base/options"
+        exec "$@" <&3 >&3 3>&- 4>"$base/info" 5<"$base/filter" 6<"$base/options" 7<"$base/paths"
     ) 2>"$base/stderr" &
     outer=$!
     exec 3>&-
@@ -110,6 +117,7 @@ class BubblewrapBackend(LocalBackend):
         version = await anyio.run_process([bwrap, "--version"], check=False)
         compile_filter()
         python = await self._inspect(sys.executable)
+        python = replace(python, is_environment=False)
         spec = SandboxSpec("", "")
         command = [bwrap, *bwrap_options(spec, python, environment(spec, python)), *limit_arguments(spec)]
         tried = await anyio.run_process([*command, str(python.executable), "-I", "-S", "-c", ""], check=False)
@@ -127,9 +135,12 @@ class BubblewrapBackend(LocalBackend):
             raise InvalidArgument(
                 "The bubblewrap backend has no images.", "Leave `image` out, or use `python`."
             )
-        if wanted.python:
-            return await self.choose_python(wanted)
-        return await self._choose_with_pytest()
+        chosen = await (self.choose_python(wanted) if wanted.python else self._choose_with_pytest())
+        if wanted.folder is None:
+            return chosen
+        python = await self._inspect(chosen.image)
+        is_installed = await in_thread(python.is_installed_from, wanted.folder)
+        return replace(chosen, origin=str(wanted.folder)) if is_installed else chosen
 
     async def _choose_with_pytest(self) -> ImageChoice:
         active = self.environ.get("VIRTUAL_ENV")
@@ -162,7 +173,7 @@ class BubblewrapBackend(LocalBackend):
         name = f"{(spec.key or 'pool')[:12]}-{uuid.uuid4().hex[:8]}"
         base = runtime_folder(self.environ) / name
         base.mkdir(mode=0o700)
-        groups = make_groups(name, spec.limits, tmpfs_bytes(spec))
+        groups = make_groups(name, spec.limits, tmpfs_bytes(spec, python))
         boot = guest_bundle.Boot(
             HOME,
             spec.workdir,
@@ -170,7 +181,7 @@ class BubblewrapBackend(LocalBackend):
             reap_all=True,
             pooled=spec.pooled,
             user_bin=USER_HOME / ".local/bin",
-            size_settings=size_settings(spec),
+            size_settings=size_settings(spec, python),
         )
         env = environment(spec, python)
         command = [
@@ -184,6 +195,7 @@ class BubblewrapBackend(LocalBackend):
         ]
         try:
             (base / "filter").write_bytes(compile_filter())
+            (base / "paths").write_bytes(path_file(spec, python))
             # Not on the command line, which every user of this machine can read.
             options = bwrap_options(spec, python, env)
             (base / "options").write_bytes(b"".join(os.fsencode(option) + b"\0" for option in options))
@@ -241,12 +253,14 @@ class BubblewrapBackend(LocalBackend):
         """Ask an interpreter for its folders."""
         if python not in self._interpreters:
             try:
-                asked = await anyio.run_process([python, "-I", "-c", _PREFIXES])
-                folders = tuple(Path(folder) for folder in dict.fromkeys(json.loads(asked.stdout)))
+                asked = json.loads((await anyio.run_process([python, "-I", "-B", "-c", _INSPECT])).stdout)
+                folders, packages = (
+                    tuple(map(Path, dict.fromkeys(asked[name]))) for name in ("folders", "packages")
+                )
             except (OSError, subprocess.CalledProcessError, ValueError) as exc:
                 raise BackendUnavailable(f"{python} is not a Python that runs here.") from exc
             check_folders(folders)
-            self._interpreters[python] = Interpreter(Path(python), folders)
+            self._interpreters[python] = Interpreter(Path(python), folders, packages, asked["is_environment"])
         return self._interpreters[python]
 
     async def _start_guest(
@@ -302,6 +316,7 @@ class BubblewrapSandbox(Sandbox):
     """A running sandbox; its process is the first one of its namespace of processes."""
 
     backend: ClassVar[str] = "bubblewrap"
+    can_cut_network: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import resource
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -17,8 +18,10 @@ USER_HOME = PurePosixPath("/home/sandbox")
 HOME_BYTES = 32 << 20
 SHM_BYTES = 64 << 20
 OPEN_FILES = 4096
-INFO_FD, FILTER_FD, OPTIONS_FD = 4, 5, 6
-"""Descriptors on which bubblewrap writes the process id and reads the filter and its options."""
+BELOW = PurePosixPath("/run/venv")
+"""Place of a virtual environment's own files: under its name lies a writable layer over them."""
+INFO_FD, FILTER_FD, OPTIONS_FD, PATHS_FD = 4, 5, 6, 7
+"""Descriptors on which bubblewrap writes the process id, and reads the filter, its options and `path_file`."""
 
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 # Whatever else is in /etc is the host's own business.
@@ -28,6 +31,7 @@ _ETC = (
     "terminfo", "timezone",
 )  # fmt: skip
 _ETC_NETWORK = ("hosts", "resolv.conf")
+_MAX_ALIASES = 2000
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -38,6 +42,29 @@ class Interpreter:
     executable: Path
     folders: tuple[Path, ...]
     """Its prefixes: that of a virtual environment, and that of the installation below."""
+    packages: tuple[Path, ...] = ()
+    """Folders in which it has its packages."""
+    is_environment: bool = False
+    """True if the first of `folders` is a virtual environment."""
+
+    def is_installed_from(self, repository: Path) -> bool:
+        """True if a package is an editable installation of `repository`: its files are not in the environment."""
+        name = os.fsencode(repository)
+        files = (
+            file
+            for folder in self.packages
+            for pattern in ("*.pth", "__editable__*.py")
+            for file in folder.glob(pattern)
+        )
+        return any(name in _beginning(file) for file in files)
+
+
+def _beginning(file: Path) -> bytes:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(1 << 20)
+    except OSError:
+        return b""
 
 
 def confinement(spec: SandboxSpec, grouped: bool) -> str:
@@ -58,11 +85,12 @@ def confinement(spec: SandboxSpec, grouped: bool) -> str:
     return f"bubblewrap sandbox: {', '.join(parts)}."
 
 
-def tmpfs_bytes(spec: SandboxSpec) -> int:
+def tmpfs_bytes(spec: SandboxSpec, python: Interpreter) -> int:
     """Return the size of all its file systems in memory."""
     limits = spec.limits
     folders = (1 + len(spec.folders)) * limits.tmp_bytes
-    return folders + limits.home_bytes + limits.workspace_bytes + HOME_BYTES + SHM_BYTES
+    homes = (1 + python.is_environment) * limits.home_bytes
+    return folders + homes + limits.workspace_bytes + HOME_BYTES + SHM_BYTES
 
 
 def environment(spec: SandboxSpec, python: Interpreter) -> dict[str, str]:
@@ -74,16 +102,26 @@ def environment(spec: SandboxSpec, python: Interpreter) -> dict[str, str]:
         "LOGNAME": "sandbox",
         "LANG": "C.UTF-8",
         "PIP_NO_CACHE_DIR": "1",
+        **_where_to_install(python),
         **spec.env,
     }
 
 
-def size_settings(spec: SandboxSpec) -> dict[PurePosixPath, str]:
+def _where_to_install(python: Interpreter) -> dict[str, str]:
+    """Return variables by which package managers install into what the sandbox can write to."""
+    if python.is_environment:
+        return {"VIRTUAL_ENV": str(python.folders[0])}
+    # A distribution's Python refuses to be changed. It can't be: the system is read-only, and pip takes the home.
+    return {"PIP_BREAK_SYSTEM_PACKAGES": "1"}
+
+
+def size_settings(spec: SandboxSpec, python: Interpreter) -> dict[PurePosixPath, str]:
     """Return the folders of limited size, each with the operator's setting for it."""
     return {
         PurePosixPath("/tmp"): "--tmp-size",
         USER_HOME: "--home-size",
         spec.workdir: "--workspace-size",
+        **({PurePosixPath(python.folders[0]): "--home-size"} if python.is_environment else {}),
     }
 
 
@@ -94,12 +132,28 @@ def bwrap_options(spec: SandboxSpec, python: Interpreter, env: Mapping[str, str]
         *_variables(env),
         *_system(spec.network),
         *_writable(spec),
-        *_python(python),  # it may be in /tmp of this machine
+        *_python(python, spec),  # it may be in /tmp of this machine
         *(part for host, inside in spec.mounts for part in ("--ro-bind", host, inside)),
         *("--chdir", str(spec.workdir)),
         # Last: the folders above are made in it first.
         *("--remount-ro", "/"),
     ]
+
+
+def path_file(spec: SandboxSpec, python: Interpreter) -> bytes:
+    """Return a line for the writable layer of a virtual environment that adds the packages of the environment itself.
+
+    Editable installations of the repository lead to its copy.
+    """
+    below = [str(BELOW / _within(python.folders[0], folder)) for folder in python.packages]
+    line = f"import os, site, sys; list(map(site.addsitedir, {below!r}))"
+    if spec.origin:
+        old, new = str(spec.origin), str(spec.workdir)
+        copied = f"(p + '/').startswith({old + '/'!r}) and os.path.exists({new!r} + p[{len(old)}:])"
+        line += (
+            f"; sys.path[:] = dict.fromkeys({new!r} + p[{len(old)}:] if {copied} else p for p in sys.path)"
+        )
+    return f"{line}\n".encode()
 
 
 def lifetime_arguments(seconds: float) -> list[str]:
@@ -110,11 +164,12 @@ def lifetime_arguments(seconds: float) -> list[str]:
 def limit_arguments(spec: SandboxSpec) -> list[str]:
     """Return a command that limits the one after it. Set inside, the number of processes is that of the sandbox alone."""
     limits = spec.limits
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return [
         "prlimit",
         f"--nproc={limits.pids}",
         f"--data={limits.memory_bytes}",
-        f"--nofile={OPEN_FILES}",
+        f"--nofile={min(OPEN_FILES, most) if most != resource.RLIM_INFINITY else OPEN_FILES}",
         "--core=0",
         "--",
     ]
@@ -147,8 +202,13 @@ def _system(network: bool) -> Iterator[str]:
     yield from ("--perms", "1777", "--size", str(SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
 
 
-def _python(python: Interpreter) -> Iterator[str]:
+def _python(python: Interpreter, spec: SandboxSpec) -> Iterator[str]:
     shown: list[Path] = [Path("/usr")]
+    if spec.origin:
+        yield from _alias(Path(spec.origin), spec.workdir, python)
+    if python.is_environment:
+        shown.append(python.folders[0])
+        yield from _layered(python, spec.limits.home_bytes)
     for folder in python.folders:
         for path in dict.fromkeys((folder, folder.resolve())):
             if not any(path.is_relative_to(one) for one in shown):
@@ -160,6 +220,53 @@ def _python(python: Interpreter) -> Iterator[str]:
         if not any(target.is_relative_to(one) for one in shown):
             yield from _linked(target)
         link = target
+
+
+def _layered(python: Interpreter, size: int) -> Iterator[str]:
+    """Arguments that show a virtual environment under a writable layer, so that `pip install` works and changes nothing.
+
+    Folders that pip writes to are in the layer, with links to what they contain.
+    """
+    root = python.folders[0]
+    packages = [root / _within(root, folder) for folder in python.packages]
+    folders = {root, root / "bin", *packages}
+    for folder in packages:
+        folders.update(parent for parent in folder.parents if parent.is_relative_to(root))
+    yield from (
+        "--ro-bind",
+        str(root),
+        str(BELOW),
+        "--size",
+        str(size),
+        "--perms",
+        "0755",
+        "--tmpfs",
+        str(root),
+    )
+    for folder in sorted(folders):
+        yield from ("--dir", str(folder))
+        entries = [] if folder in packages else sorted(folder.iterdir())
+        for entry in entries:
+            if entry.is_symlink():
+                yield from ("--symlink", str(entry.readlink()), str(entry))
+            elif entry not in folders:
+                yield from ("--symlink", str(BELOW / entry.relative_to(root)), str(entry))
+    # The last of its folder, so that what is installed into the layer comes first.
+    yield from ("--file", str(PATHS_FD), str(packages[0] / "zz_pdbox.pth"))
+
+
+def _within(root: Path, folder: Path) -> Path:
+    """Return the real place of a folder of an environment, relative to it: `lib64` is often a link."""
+    return folder.resolve().relative_to(root.resolve())
+
+
+def _alias(origin: Path, workdir: PurePosixPath, python: Interpreter) -> Iterator[str]:
+    """Arguments that show the copy under the name of the original, for editable installations that name it."""
+    if any(map(origin.is_relative_to, ("/usr", workdir, *python.folders))):
+        return
+    for entry in sorted(origin.iterdir())[:_MAX_ALIASES]:
+        if not any(folder.is_relative_to(entry) for folder in python.folders):
+            yield from ("--symlink", str(workdir / entry.name), str(entry))
 
 
 def _linked(path: Path) -> Iterator[str]:

@@ -62,7 +62,7 @@ async def plan_session(
         BackendUnavailable: there is no image, and none can be built or pulled.
     """
     own, required = await in_thread(_pythons, source.folder)
-    wanted = ImageRequest(request.image, request.python or own, required, policy.images)
+    wanted = ImageRequest(request.image, request.python or own, required, source.folder, policy.images)
     chosen = await backend.choose(wanted, progress)
     spec = SandboxSpec(
         key="",
@@ -73,6 +73,7 @@ async def plan_session(
         guarded=bool(source.guard),
         network=request.network or policy.setup_network,
         mounts=policy.mounts,
+        origin=chosen.origin,
         folders=request.folders,
         limits=policy.limits,
         lifetime=policy.lifetime,

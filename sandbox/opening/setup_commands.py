@@ -53,6 +53,15 @@ _REASONS = (
         "A folder was full. Start the server with a larger `--home-size` (pip installs there), `--tmp-size` or `--workspace-size`.",
     ),
     _Reason(
+        ("User site-packages are not visible in this virtualenv",),
+        "Leave `--user` out: what is installed goes into this session's own layer over the virtual environment.",
+    ),
+    _Reason(
+        ("externally-managed-environment", "No module named pip"),
+        "The session's Python is {python}, and this `pip` is none of its own: "
+        "begin with `python -m ensurepip`, and install with `python -m pip install …`.",
+    ),
+    _Reason(
         (
             "CERTIFICATE_VERIFY_FAILED",
             "certificate verify failed",
@@ -76,6 +85,9 @@ _REASONS = (
     ),
 )
 _NO_NETWORK = "This sandbox has no network: start the server with `--setup-network`, which opens one to set-up commands alone."
+_NO_NETWORK_AT_ALL = (
+    "This sandbox has no network: start the server with `--network`, which opens one for the whole session, or use Docker."
+)
 _UNREACHED = (
     "The sandbox had a network, but this address was not reached. A package index of your own is set with `--index-url`, "
     "a proxy with `--env HTTPS_PROXY=…`."
@@ -140,5 +152,7 @@ async def _hint(session: Session, result: ExecResult) -> str:
         if any(sign in output for sign in reason.signs):
             return reason.hint.format(python=(await session.connect()).hello.python[:50])
     if any(sign in output for sign in _NETWORK):
-        return _UNREACHED if session.sandbox.has_network else _NO_NETWORK
+        if session.sandbox.has_network:
+            return _UNREACHED
+        return _NO_NETWORK if session.sandbox.can_cut_network else _NO_NETWORK_AT_ALL
     return 'To find out why, open a session with `setup=["true"]` and run the command with `bash`.'
