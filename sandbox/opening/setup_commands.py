@@ -85,9 +85,7 @@ _REASONS = (
     ),
 )
 _NO_NETWORK = "This sandbox has no network: start the server with `--setup-network`, which opens one to set-up commands alone."
-_NO_NETWORK_AT_ALL = (
-    "This sandbox has no network: start the server with `--network`, which opens one for the whole session, or use Docker."
-)
+_NO_NETWORK_AT_ALL = "This sandbox has no network: start the server with `--network`, which opens one for the whole session, or use Docker."
 _UNREACHED = (
     "The sandbox had a network, but this address was not reached. A package index of your own is set with `--index-url`, "
     "a proxy with `--env HTTPS_PROXY=…`."
