@@ -15,6 +15,7 @@ import anyio
 
 from tests.bench.calls import calls, calls_over_http
 from tests.bench.diagnosis import diagnoses
+from tests.bench.distant import found_causes
 from tests.bench.episodes import episodes
 from tests.bench.load import load
 from tests.bench.measure import Row, table
@@ -34,6 +35,7 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], Awaitable[list[Row]]]] = {
     "slowdown": lambda folder, chosen: slowdowns(folder, chosen.pythons),
     "suite": lambda folder, chosen: suites(folder, chosen.pythons),
     "diagnosis": lambda folder, chosen: diagnoses(folder, chosen.pythons),
+    "distant": lambda folder, _: found_causes(folder),
     "load": lambda folder, chosen: load(folder, chosen.clients, chosen.load_seconds),
     "episodes": lambda _, chosen: episodes(chosen.episodes, chosen.at_once),
 }

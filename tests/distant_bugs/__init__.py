@@ -1,0 +1,58 @@
+"""Bugs in packages of others whose buggy function is not in the traceback of the failing test, as task folders.
+
+Each archive holds one folder in Harbor's format: a release of the package, changed by hand so that state is not reset,
+a cache is keyed wrongly, an object is shared, and so on. `metadata.pdbox.source` has the package, its version and its
+licence, whose text is in the package.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tarfile
+from pathlib import Path
+
+from mcp_server.tasks.folder import Task, load_task
+
+NAMES = sorted(path.name.partition(".")[0] for path in Path(__file__).parent.glob("*.tar.xz"))
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? ")
+
+
+def unpack(name: str, folder: Path) -> Task:
+    """Unpack one of `NAMES` into `folder`."""
+    with tarfile.open(Path(__file__).with_name(f"{name}.tar.xz")) as archive:
+        archive.extractall(folder, filter="data")
+    return load_task(folder / name)
+
+
+def changed_functions(repo: Path, patch: str) -> set[tuple[str, str]]:
+    """(path, qualified name) of the functions in `repo` of which a patch changes lines."""
+    found: set[tuple[str, str]] = set()
+    path, number = "", 0
+    for line in patch.splitlines():
+        if line.startswith("--- "):
+            path = line.removeprefix("--- a/").partition("\t")[0]
+        elif hunk := _HUNK.match(line):
+            number = int(hunk[1]) - 1
+        elif line[:1] in "- ":
+            number += 1
+        if line[:1] in "-+" and not line.startswith(("---", "+++")):
+            found.add((path, _function_at(repo / path, number)))
+    return {(path, name) for path, name in found if name}
+
+
+def _function_at(file: Path, number: int) -> str:
+    waiting: list[tuple[ast.AST, str]] = [(ast.parse(file.read_text("utf-8")), "")]
+    found, start = "", 0
+    while waiting:
+        node, prefix = waiting.pop()
+        for child in ast.iter_child_nodes(node):
+            name = prefix
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                name = f"{prefix}{child.name}"
+                within = child.lineno <= number <= (child.end_lineno or 0)
+                if within and child.lineno > start and not isinstance(child, ast.ClassDef):
+                    found, start = name, child.lineno
+                name += "."
+            waiting.append((child, name))
+    return found
