@@ -15,6 +15,8 @@ _MAX_FUNCTION = 900
 _MAX_FILES = 5
 _AROUND = 6
 """Lines shown before and after the named one of a function that is too long."""
+_NEAR = 12
+"""Lines between two named ones of such a function that are shown together."""
 _MAX_LINE = 160
 
 
@@ -38,7 +40,11 @@ async def read_excerpts(
             except (InvalidArgument, NotFound):
                 continue
             files[place.path] = file.lines, marks
-        text = _excerpt(place, *files[place.path], {line for path, line in shown if path == place.path})
+        lines = {line for path, line in shown if path == place.path}
+        named = [
+            one.line for one in _places(found) if (one.path, one.function) == (place.path, place.function)
+        ]
+        text = _excerpt(place, *files[place.path], lines, named)
         if text and len(text) <= room:
             excerpts.append(text)
             room -= len(text)
@@ -46,7 +52,16 @@ async def read_excerpts(
 
 
 def _best_first(found: Diagnosis) -> list[Place]:
-    """One place for each function: of shared objects, of state that is kept, of this test alone, on the way back."""
+    """One place for each function, the most telling functions first."""
+    first: dict[tuple[str, str], Place] = {}
+    for place in _places(found):
+        if place.function != "<module>":
+            first.setdefault((place.path, place.function), place)
+    return list(first.values())
+
+
+def _places(found: Diagnosis) -> list[Place]:
+    """Places of shared objects, of state that is kept, of this test alone, and on the way back, in turn."""
     recording = found.recording or Recording()
     lists: list[Sequence[Place]] = [
         [place for alias in recording.aliases[:2] for place in (alias.changed, alias.stored)],
@@ -54,16 +69,16 @@ def _best_first(found: Diagnosis) -> list[Place]:
         (recording.suspects or (found.spectrum.suspects if found.spectrum else []))[:5],
     ]
     in_turn = (place for places in zip_longest(*lists) for place in places if place is not None)
-    places = [*in_turn, *recording.chain[:8]]
-    first: dict[tuple[str, str], Place] = {}
-    for place in places:
-        if place.function != "<module>":
-            first.setdefault((place.path, place.function), place)
-    return list(first.values())
+    return [*in_turn, *recording.chain[:8]]
 
 
-def _excerpt(place: Place, lines: Sequence[str], marks: Marks, shown: Collection[int]) -> str:
-    """The function of a place, or the lines around it if it is long; "" if a line of it is shown, or it is not there."""
+def _excerpt(
+    place: Place, lines: Sequence[str], marks: Marks, shown: Collection[int], named: Sequence[int]
+) -> str:
+    """The function of a place, or if it is long the lines around it and around those `named` near it.
+
+    "" if a line of it is shown, or it is not there.
+    """
     ranges = [
         (first, last)
         for one in marks.definitions
@@ -80,7 +95,8 @@ def _excerpt(place: Place, lines: Sequence[str], marks: Marks, shown: Collection
     whole = f"{head}\n{number_without_docstring(list(_clipped(lines, first, last)), first)}"
     if len(whole) <= _MAX_FUNCTION:
         return whole
-    start, end = max(first, place.line - _AROUND), min(last, place.line + _AROUND)
+    near = [line for line in named if abs(line - place.line) <= _NEAR] or [place.line]
+    start, end = max(first, min(near) - _AROUND), min(last, max(near) + _AROUND)
     part = number_without_docstring(list(_clipped(lines, start, end)), start)
     return f"{head}, lines {start}-{end}\n{part}"
 

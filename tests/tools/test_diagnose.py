@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from sandbox.session.diagnosis import Diagnosis
+from sandbox.session.diagnosis import Diagnosis, Place
+from sandbox.session.workspace import Marks
 from tests.tools.calls import answers
 from tests.tools.conftest import MakeRepo
 from tools._diagnosis import render_diagnosis
+from tools._excerpts import _excerpt
 
 pytestmark = pytest.mark.anyio
 
@@ -199,3 +201,14 @@ async def test_a_failing_test_beside_a_passing_one(repo: Path) -> None:
 async def test_a_program_that_does_not_fail_has_no_diagnosis(repo: Path) -> None:
     (text,) = await answers(repo, ("diagnose", {"entrypoint": "python shop.py"}))
     assert text.endswith("no diagnosis: nothing has failed in this run")
+
+
+def test_a_long_function_is_shown_around_all_lines_that_are_named_near() -> None:
+    lines = ["def long():", *(f"    step_{number} = '{'x' * 40}'" for number in range(2, 61))]
+    marks = Marks.model_validate({"definitions": [{"name": "long", "found": [("function", 1, 60)]}]})
+    place = Place(path="shop.py", line=20, function="long", text="")
+    shown = _excerpt(place, lines, marks, [], [20, 28, 55])
+    assert shown.startswith("shop.py long, lines 14-34\n")
+    assert "step_28" in shown and "step_55" not in shown
+    assert _excerpt(place, lines, marks, [], []).startswith("shop.py long, lines 14-26\n")
+    assert _excerpt(place, lines, marks, [30], [20]) == ""
