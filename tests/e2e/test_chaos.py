@@ -29,7 +29,7 @@ import pytest
 from mcp_server.server import owner_of
 from mcp_server.sessions.kept_edits import KeptEdits
 from sandbox.bubblewrap.backend import BubblewrapBackend
-from tests.bubblewrap import BUBBLEWRAP
+from tests.bubblewrap import REASON
 from tests.docker_client import docker
 from tests.e2e.client import Session, ToolFailed
 from tests.e2e.served import OVER_HTTP, Server, serving
@@ -38,6 +38,8 @@ pytestmark = pytest.mark.anyio
 SECONDS = 60 * float(os.environ.get("PDBOX_CHAOS_MINUTES", "0.4"))
 CLIENTS = int(os.environ.get("PDBOX_CHAOS_CLIENTS", "4"))
 SEED = int(os.environ.get("PDBOX_CHAOS_SEED", "0")) or random.randrange(1 << 30)
+NOT_NOW = REASON or ("" if "PDBOX_CHAOS_MINUTES" in os.environ else "`make chaos` runs it")
+LONG = pytest.param("bubblewrap", marks=pytest.mark.skipif(bool(NOT_NOW), reason=NOT_NOW or "it works"))
 LIMITS = f"--max-sessions {3 * CLIENTS} --max-sessions-per-principal {3 * CLIENTS} --session-grace 60".split()
 HANG_S = 150.0
 """A call has its own limits far below; on a busy machine they come late."""
@@ -342,7 +344,8 @@ def _with_children(pid: int) -> list[int]:
     return [pid, *(below for child in children for below in _with_children(child))]
 
 
-@pytest.mark.parametrize("backend", [pytest.param("docker", marks=pytest.mark.docker), BUBBLEWRAP])
+@pytest.mark.timeout(SECONDS + 600)
+@pytest.mark.parametrize("backend", [pytest.param("docker", marks=pytest.mark.docker), LONG])
 async def test_no_acknowledged_edit_is_lost_and_nothing_is_left_whatever_breaks(
     tmp_path: Path, backend: str
 ) -> None:
