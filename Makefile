@@ -42,8 +42,8 @@ check: $(DEV) ## format, lint, types, and the tests that need no containers
 	$(BIN)/pyright
 	$(BIN)/pytest $(PARALLEL) -m 'not docker'
 
-chaos: image $(DEV) ## clients at work while containers, streams and the server are killed: MINUTES=10 CLIENTS=20
-	PDBOX_CHAOS_MINUTES=$(or $(MINUTES),10) PDBOX_CHAOS_CLIENTS=$(or $(CLIENTS),20) $(BIN)/pytest -q -s tests/e2e/test_chaos.py
+chaos: image $(DEV) ## clients at work while containers, streams and the server are killed: MINUTES=10 CLIENTS=20 BACKEND=docker
+	PDBOX_CHAOS_MINUTES=$(or $(MINUTES),10) PDBOX_CHAOS_CLIENTS=$(or $(CLIENTS),20) $(BIN)/pytest -q -s tests/e2e/test_chaos.py -k "$(BACKEND)"
 
 bench: image $(DEV) ## how fast it is, beside references measured in the same run
 	$(BIN)/python -m tests.bench

@@ -1,6 +1,8 @@
-"""Whether bubblewrap can make sandboxes on this machine."""
+"""Whether bubblewrap can make sandboxes on this machine, and the backend that tests without containers use."""
 
 from __future__ import annotations
+
+import os
 
 import anyio
 import pytest
@@ -21,3 +23,10 @@ def why_not() -> str:
 REASON = why_not()
 BUBBLEWRAP = pytest.param("bubblewrap", marks=pytest.mark.skipif(bool(REASON), reason=REASON or "it works"))
 """The backend as a parameter."""
+
+UNSAFE = ["--backend", "process", "--unsafe-no-isolation"]
+"""Flags for tests in which a program meets this machine: its files, process ids or network."""
+LOCAL_BACKEND = os.environ.get("PDBOX_TEST_LOCAL") or ("process" if REASON else "bubblewrap")
+"""The one that users without Docker get; `process` where bubblewrap does not work."""
+LOCAL = UNSAFE if LOCAL_BACKEND == "process" else ["--backend", LOCAL_BACKEND]
+"""Its flags of `pdbox serve`."""

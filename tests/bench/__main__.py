@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 
 from tests.bench.calls import calls, calls_over_http
+from tests.bench.density import density
 from tests.bench.diagnosis import diagnoses
 from tests.bench.distant import found_causes
 from tests.bench.episodes import episodes
@@ -37,6 +38,7 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], Awaitable[list[Row]]]] = {
     "diagnosis": lambda folder, chosen: diagnoses(folder, chosen.pythons),
     "distant": lambda folder, _: found_causes(folder),
     "load": lambda folder, chosen: load(folder, chosen.clients, chosen.load_seconds),
+    "density": lambda folder, chosen: density(repository(folder), chosen.sessions),
     "episodes": lambda _, chosen: episodes(chosen.episodes, chosen.at_once),
 }
 
@@ -81,6 +83,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--clients", type=int, default=50, help="clients at once under load")
     parser.add_argument("--load-seconds", type=float, default=120, help="how long they step")
+    parser.add_argument("--sessions", type=int, default=50, help="idle sessions at once")
     parser.add_argument("--episodes", type=int, default=100, help="episodes on tasks over one server")
     parser.add_argument("--at-once", type=int, default=8, help="of them at the same time")
     return parser.parse_args()

@@ -12,16 +12,17 @@ from pathlib import Path
 import pytest
 
 from sandbox.docker.images import REPOSITORY
+from tests.bubblewrap import LOCAL
 from tests.docker_client import docker
 
 collect_ignore = ["samples"]  # buggy programs on purpose
 
 
-@pytest.fixture(params=["process", pytest.param("docker", marks=pytest.mark.docker)])
+@pytest.fixture(params=["local", pytest.param("docker", marks=pytest.mark.docker)])
 def backend(request: pytest.FixtureRequest) -> list[str]:
     """Flags of `pdbox serve` for one backend."""
-    if request.param == "process":
-        return ["--backend", "process", "--unsafe-no-isolation"]
+    if request.param == "local":
+        return LOCAL
     return ["--backend", request.param]
 
 

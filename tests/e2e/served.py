@@ -22,7 +22,6 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.e2e.client import PDBOX, Session
 
 PATIENCE_S = 120
-UNSAFE = ["--backend", "process", "--unsafe-no-isolation"]
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ import anyio
 import pytest
 
 from mcp_server.sessions.pending import MAX_CALLS
+from tests.bubblewrap import LOCAL, UNSAFE
 from tests.e2e.client import Session, ToolFailed, pdbox
-from tests.e2e.served import UNSAFE, Way, serving
+from tests.e2e.served import Way, serving
 from tests.repository import repository
 
 pytestmark = pytest.mark.anyio
@@ -40,9 +41,9 @@ def signal(tmp_path: Path, backend: list[str]) -> tuple[Path, str, list[str]]:
     """A file that set-up commands can wait for: here, its path in the sandbox, and the flags for that."""
     folder = tmp_path / "signal"
     folder.mkdir()
-    if "docker" in backend:
-        return folder / "go", "/signal/go", ["--mount", f"{folder}:/signal"]
-    return folder / "go", str(folder / "go"), []
+    if "process" in backend:
+        return folder / "go", str(folder / "go"), []
+    return folder / "go", "/signal/go", ["--mount", f"{folder}:/signal"]
 
 
 def until(file: str, then: str = "true") -> str:
@@ -103,7 +104,7 @@ async def test_a_long_test_run_is_left_running_and_wait_gives_its_outcome(
 async def test_a_second_program_beside_one_that_is_left_running_is_refused_and_files_can_be_read(
     repo: Path,
 ) -> None:
-    async with pdbox(*UNSAFE, "--repo", str(repo), *WITHIN) as session:
+    async with pdbox(*LOCAL, "--repo", str(repo), *WITHIN) as session:
         handle = await opened(session)
         await session.text("bash", command=UNTIL_GO, session_id=handle, timeout_s=PATIENCE_S)
         for tool, arguments in (
@@ -172,7 +173,7 @@ async def test_an_evaluation_longer_than_the_limit_is_not_broken_off(backend: li
 
 
 async def test_interrupting_an_evaluation_shows_where_the_program_is(repo: Path) -> None:
-    async with pdbox(*UNSAFE, "--repo", str(repo), "--entrypoint", "python app.py", *WITHIN) as session:
+    async with pdbox(*LOCAL, "--repo", str(repo), "--entrypoint", "python app.py", *WITHIN) as session:
         handle = await opened(session)
         first = await session.text("pdb", command="b app.py:11\nc", session_id=handle)
         if first.startswith("running: "):
@@ -238,7 +239,7 @@ async def test_the_first_call_on_stdio_answers_in_time_while_it_opens_the_sessio
 
 
 async def test_a_call_that_its_client_cancels_in_time_stops_its_program(repo: Path) -> None:
-    async with pdbox(*UNSAFE, "--repo", str(repo), "--answer-within", str(PATIENCE_S)) as session:
+    async with pdbox(*LOCAL, "--repo", str(repo), "--answer-within", str(PATIENCE_S)) as session:
         handle = await opened(session)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(
@@ -254,7 +255,7 @@ async def test_a_call_that_its_client_cancels_in_time_stops_its_program(repo: Pa
 
 
 async def test_a_closed_session_takes_its_pending_answers_with_it(repo: Path) -> None:
-    async with pdbox(*UNSAFE, "--repo", str(repo), *WITHIN) as session:
+    async with pdbox(*LOCAL, "--repo", str(repo), *WITHIN) as session:
         handle = await opened(session)
         await session.text("bash", command=UNTIL_GO, session_id=handle, timeout_s=PATIENCE_S)
         await go_on(session, handle)
@@ -293,7 +294,7 @@ async def test_a_limit_is_each_connections_own_and_answers_are_only_for_whose_se
     tokens.write_text("me 1234567890123456\nyou 6543210987654321\n")
     tokens.chmod(0o600)
     way = Way("http", "auto")
-    with serving(*UNSAFE, "--repo", str(repo), "--token-file", str(tokens)) as server:
+    with serving(*LOCAL, "--repo", str(repo), "--token-file", str(tokens)) as server:
         async with (
             server.client(way, "1234567890123456", query="?answer_within=1") as hasty,
             server.client(way, "1234567890123456", query="?answers=text") as patient,
@@ -309,7 +310,7 @@ async def test_a_limit_is_each_connections_own_and_answers_are_only_for_whose_se
 
 
 async def test_with_a_limit_answers_have_data_without_a_schema_that_running_would_not_fit(repo: Path) -> None:
-    flags = [*UNSAFE, "--repo", str(repo), "--answers", "both", *WITHIN]
+    flags = [*LOCAL, "--repo", str(repo), "--answers", "both", *WITHIN]
     async with pdbox(*flags) as session:
         assert all(tool.output_schema is None for tool in (await session.client.list_tools()).tools)
         handle = await opened(session)

@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio.to_thread
 import pytest
 
+from tests.bubblewrap import UNSAFE
 from tests.e2e.client import Session, pdbox
 from tests.repository import repository
 
@@ -62,7 +63,7 @@ def are_gone(*pids: int) -> bool:
 
 async def test_a_test_goes_back_and_its_processes_end_with_the_run(tmp_path: Path) -> None:
     repo = repository(tmp_path / "shop", FILES)
-    async with pdbox("--repo", str(repo), "--backend", "process", "--unsafe-no-isolation") as session:
+    async with pdbox("--repo", str(repo), *UNSAFE) as session:
         start = "pytest -q -p no:cacheprovider test_shop.py"
         await session.call("pdb", command="b shop.py:6\nb shop.py:2\nc\nc\nc", entrypoint=start)
         await session.call("pdb", command="q")

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.served import OVER_HTTP, STREAMABLE, UNSAFE, Server, Way, initialize, serving
+from tests.bubblewrap import LOCAL
+from tests.e2e.served import OVER_HTTP, STREAMABLE, Server, Way, initialize, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """A server whose answers are text, as by default."""
-    with serving("--answers", "text", *UNSAFE) as running:
+    with serving("--answers", "text", *LOCAL) as running:
         yield running
 
 
@@ -36,7 +37,7 @@ async def test_each_connection_gets_the_answers_that_it_asks_for(server: Server,
 
 @pytest.mark.parametrize("way", OVER_HTTP, ids=str)
 async def test_the_query_wins_over_headers_and_both_over_the_settings(way: Way) -> None:
-    with serving("--answers", "both", *UNSAFE) as server:
+    with serving("--answers", "both", *LOCAL) as server:
         assert await has_schemas(server, way)
         assert not await has_schemas(server, way, "?answers=text")
         assert not await has_schemas(server, way, **{"pdbox-answers": "text"})

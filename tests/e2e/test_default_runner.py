@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bubblewrap import LOCAL
 from tests.e2e.client import pdbox
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +23,7 @@ async def test_a_django_project_is_tested_by_its_own_runner(tmp_path: Path, fold
     (tmp_path / folder / "shop").mkdir(parents=True)
     (tmp_path / folder / "manage.py").write_text(MANAGE)
     (tmp_path / folder / "shop" / "tests.py").write_text("")
-    unsafe = ["--backend", "process", "--unsafe-no-isolation"]
+    unsafe = [*LOCAL]
     async with pdbox("--repo", str(tmp_path), *unsafe) as session:
         expected = "cd site && python manage.py test" if folder else "python manage.py test"
         assert expected in await session.text("start_session")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bubblewrap import UNSAFE
 from tests.e2e.client import pdbox
 
 pytestmark = pytest.mark.anyio
@@ -83,6 +84,6 @@ async def test_make_is_followed(tmp_path: Path, backend: list[str]) -> None:
 async def test_uv_run_is_followed(tmp_path: Path) -> None:
     repo = repository(tmp_path, mod=MOD, test_mod=TEST)
     entrypoint = f"{UV} run --offline --no-project --python {sys.executable} -m pytest -q test_mod.py"
-    async with pdbox("--repo", str(repo), "--backend", "process", "--unsafe-no-isolation") as session:
+    async with pdbox("--repo", str(repo), *UNSAFE) as session:
         stop = await session.call("pdb", command="b mod.py:3\nc", entrypoint=entrypoint, timeout_s=120)
         assert (stop["reason"], stop["frame"]["path"], stop["frame"]["line"]) == ("breakpoint", "mod.py", 3)

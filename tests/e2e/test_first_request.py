@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.bubblewrap import LOCAL
 from tests.e2e.client import PDBOX
-from tests.e2e.served import STREAMABLE, UNSAFE, initialize, serving
+from tests.e2e.served import STREAMABLE, initialize, serving
 from tests.repository import repository
 
 pytestmark = pytest.mark.anyio
@@ -44,7 +45,7 @@ def test_requests_that_are_sent_with_the_start_of_the_server_are_answered(
     repo = repository(tmp_path, {"app.py": ""})
     # In the pipe before the server's first instruction.
     with subprocess.Popen(
-        [str(PDBOX), "serve", "--repo", str(repo), *UNSAFE], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [str(PDBOX), "serve", "--repo", str(repo), *LOCAL], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write("".join(json.dumps(message) + "\n" for message in messages).encode())
@@ -63,7 +64,7 @@ async def test_the_announced_url_takes_calls_at_once_and_before_the_client_says_
     tmp_path: Path,
 ) -> None:
     repo = repository(tmp_path, {"app.py": ""})
-    with serving(*UNSAFE, "--repo", str(repo)) as server:
+    with serving(*LOCAL, "--repo", str(repo)) as server:
         async with server.http(**STREAMABLE) as http:
             greeted = await http.post("/mcp", json=initialize())
             own = {"Mcp-Session-Id": greeted.headers["mcp-session-id"]}

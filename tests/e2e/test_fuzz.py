@@ -21,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
+from tests.bubblewrap import LOCAL
 from tests.e2e.client import Session, ToolFailed, pdbox
 from tests.guest.supervisor.guest import Client, Guest, Refused
 
@@ -399,7 +400,7 @@ def test_no_reply_is_another_ones_none_is_late_and_the_state_is_true() -> None:
 async def test_calls_of_a_client_that_cancels_never_get_replies_of_others(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(LOOP)
     chance = random.Random(3)
-    flags = ["--backend", "process", "--unsafe-no-isolation", "--entrypoint", "python app.py"]
+    flags = [*LOCAL, "--entrypoint", "python app.py"]
     async with pdbox("--repo", str(tmp_path), *flags) as session:
         await session.call("pdb", command="b add")
         with anyio.move_on_after(min(SECONDS, 5)):

@@ -9,8 +9,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.bubblewrap import LOCAL
 from tests.e2e.client import Session, ToolFailed
-from tests.e2e.served import UNSAFE, Way, serving
+from tests.e2e.served import Way, serving
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
 
@@ -74,7 +75,7 @@ async def test_others_are_answered_and_the_call_ends(
     tokens.touch(mode=0o600)
     tokens.write_text(f"alice {ALICE}\nbob {BOB}\n")
     quiet = make(tmp_path / "quiet")
-    with serving("--root", str(tmp_path), "--token-file", str(tokens), *UNSAFE) as server:
+    with serving("--root", str(tmp_path), "--token-file", str(tokens), *LOCAL) as server:
         async with server.connected(HTTP, ALICE) as alice, server.connected(HTTP, BOB) as bob:
             own, answered = await start(bob, quiet), 0
             async with anyio.create_task_group() as tasks:

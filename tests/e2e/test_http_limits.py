@@ -10,8 +10,9 @@ import anyio
 import httpx2
 import pytest
 
+from tests.bubblewrap import LOCAL
 from tests.e2e.client import PDBOX
-from tests.e2e.served import OVER_HTTP, STREAMABLE, UNSAFE, Server, initialize, serving
+from tests.e2e.served import OVER_HTTP, STREAMABLE, Server, initialize, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, tokens: Path) -> Iterator[S
         "--max-connections-per-address",
         "20",
     ]
-    with serving("--repo", str(repo), "--token-file", str(tokens), *limits, *UNSAFE) as server:
+    with serving("--repo", str(repo), "--token-file", str(tokens), *limits, *LOCAL) as server:
         yield server
 
 
@@ -51,7 +52,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, tokens: Path) -> Iterator[S
 async def test_idle_connections_in_any_number_leave_the_server_to_others(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "app.py").write_text("n = 42\n")
     few = ["/bin/sh", "-c", 'ulimit -n 256; exec "$0" "$@"', str(PDBOX)]
-    with serving("--repo", str(tmp_path), *UNSAFE, program=few) as server:
+    with serving("--repo", str(tmp_path), *LOCAL, program=few) as server:
         async with server.connected(OVER_HTTP[0]) as client, AsyncExitStack() as stack:
             handle = (await client.call("start_session"))["session_id"]
             for _ in range(300):

@@ -12,8 +12,9 @@ import anyio
 import pytest
 from mcp import MCPError
 
+from tests.bubblewrap import LOCAL
 from tests.e2e.client import PDBOX, ToolFailed
-from tests.e2e.served import OVER_HTTP, STREAMABLE, UNSAFE, Server, Way, initialize, serving
+from tests.e2e.served import OVER_HTTP, STREAMABLE, Server, Way, initialize, serving
 from tools._json import MAX_VALUES
 
 pytestmark = pytest.mark.anyio
@@ -44,7 +45,7 @@ def guarded(repo: Path, tokens: Path) -> Iterator[Server]:
     names = ["--allowed-host", "box.example", "--allowed-origin", "https://app.example"]
     program = ["--entrypoint", "python app.py"]
     with serving(
-        "--host", "0.0.0.0", "--repo", str(repo), "--token-file", str(tokens), *names, *program, *UNSAFE
+        "--host", "0.0.0.0", "--repo", str(repo), "--token-file", str(tokens), *names, *program, *LOCAL
     ) as server:
         server.base = server.base.replace("0.0.0.0", "127.0.0.1")
         yield server
@@ -147,7 +148,7 @@ async def test_the_operator_sees_the_sessions_of_all_principals(guarded: Server)
     async with guarded.connected(OVER_HTTP[0], BOB) as bob:
         handle = (await bob.call("start_session"))["session_id"]
         (own,) = (await bob.call("list_sessions"))["sessions"]
-        done = await anyio.run_process([str(PDBOX), "sessions", "list", *UNSAFE], env=guarded.env)
+        done = await anyio.run_process([str(PDBOX), "sessions", "list", *LOCAL], env=guarded.env)
         assert own["place"] in done.stdout.decode()
         await bob.call("close_session", session_id=handle)
 
@@ -243,7 +244,7 @@ def test_an_address_that_others_reach_needs_tokens(tmp_path: Path, host: str) ->
         f"--host={host}",
         "--repo",
         tmp_path,
-        *UNSAFE,
+        *LOCAL,
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
@@ -254,7 +255,7 @@ def test_an_address_that_others_reach_needs_tokens(tmp_path: Path, host: str) ->
 
 def test_a_port_in_use_is_one_line(tmp_path: Path, guarded: Server) -> None:
     port = guarded.base.rpartition(":")[2]
-    command = [PDBOX, "serve", "--transport", "sse", "--port", port, "--repo", tmp_path, *UNSAFE]
+    command = [PDBOX, "serve", "--transport", "sse", "--port", port, "--repo", tmp_path, *LOCAL]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
@@ -262,7 +263,7 @@ def test_a_port_in_use_is_one_line(tmp_path: Path, guarded: Server) -> None:
 
 
 async def test_without_tokens_loopback_is_served_and_checked(repo: Path) -> None:
-    with serving("--transport", "sse", "--repo", str(repo), *UNSAFE) as server:
+    with serving("--transport", "sse", "--repo", str(repo), *LOCAL) as server:
         assert server.url.endswith("/sse")
         async with server.http(**STREAMABLE) as http:
             assert (await http.post("/mcp", json=initialize())).status_code == 200
@@ -277,7 +278,7 @@ async def test_without_tokens_loopback_is_served_and_checked(repo: Path) -> None
 
 
 async def test_a_client_on_http_has_no_repository_but_those_given(tmp_path: Path, repo: Path) -> None:
-    with serving("--root", str(repo), *UNSAFE) as server:
+    with serving("--root", str(repo), *LOCAL) as server:
         async with server.connected(OVER_HTTP[0]) as client:
             assert "start_session" in await refusal(client, "listdir")
             await refusal(client, "start_session", repo=str(tmp_path))

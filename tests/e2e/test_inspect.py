@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bubblewrap import LOCAL
 from tests.e2e.client import ToolFailed, pdbox
 
 pytestmark = pytest.mark.anyio
@@ -166,7 +167,7 @@ async def test_arrays_are_shown_by_shape_and_type(tmp_path: Path) -> None:
     pytest.importorskip("numpy")
     program = "import numpy\ngrid = numpy.arange(12.0).reshape(3, 4)\nend = 1\n"
     (tmp_path / "app.py").write_text(program)
-    flags = ["--backend", "process", "--unsafe-no-isolation", "--debug-entrypoint", "python app.py"]
+    flags = [*LOCAL, "--debug-entrypoint", "python app.py"]
     async with pdbox("--repo", str(tmp_path), *flags) as session:
         await session.call("pdb", command="b app.py:3\nc")
         page = await session.call("inspect", expression="grid")

@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.bubblewrap import LOCAL
 from tests.e2e.client import PDBOX, ToolFailed, pdbox
-from tests.e2e.served import UNSAFE
 
 pytestmark = pytest.mark.anyio
 
@@ -89,7 +89,7 @@ async def test_kept_sessions_end_by_themselves_when_they_are_idle(backend: list[
 
 
 async def test_kept_sessions_count_where_there_may_be_no_more(repo: Path) -> None:
-    flags = [*UNSAFE, "--repo", str(repo), KEEP, "--max-sessions", "1", "--queue-timeout", "0"]
+    flags = [*LOCAL, "--repo", str(repo), KEEP, "--max-sessions", "1", "--queue-timeout", "0"]
     async with pdbox(*flags) as session:
         handle = (await session.call("start_session"))["session_id"]
     async with pdbox(*flags) as session:
@@ -111,7 +111,7 @@ async def test_a_client_that_starts_a_server_for_each_call_is_told_of_the_option
 
 async def test_sandboxes_of_another_living_server_leave_room_for_calls(repo: Path) -> None:
     # Without Docker, where sessions that are kept for others on this machine would count.
-    limit = [*UNSAFE, "--repo", str(repo), "--max-sessions", "1", "--queue-timeout", "0"]
+    limit = [*LOCAL, "--repo", str(repo), "--max-sessions", "1", "--queue-timeout", "0"]
     async with pdbox(*limit) as other:
         await other.call("start_session")
         flags = [*limit, KEEP]

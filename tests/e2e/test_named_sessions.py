@@ -10,7 +10,8 @@ import pytest
 from mcp import Client
 from mcp.types import ResourceTemplateReference, TextContent
 
-from tests.e2e.served import OVER_HTTP, STREAMABLE, UNSAFE, Server, Way, initialize, serving
+from tests.bubblewrap import LOCAL
+from tests.e2e.served import OVER_HTTP, STREAMABLE, Server, Way, initialize, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -30,14 +31,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[Server]:
-    with serving("--repo", str(folder / "repo"), "--entrypoint", "python app.py", *UNSAFE) as running:
+    with serving("--repo", str(folder / "repo"), "--entrypoint", "python app.py", *LOCAL) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def guarded(folder: Path) -> Iterator[Server]:
     arguments = ["--repo", str(folder / "repo"), "--entrypoint", "python app.py"]
-    with serving(*arguments, "--token-file", str(folder / "tokens"), *UNSAFE) as running:
+    with serving(*arguments, "--token-file", str(folder / "tokens"), *LOCAL) as running:
         yield running
 
 
@@ -185,7 +186,7 @@ async def test_a_session_that_was_lost_is_opened_anew_with_a_notice(folder: Path
         "python app.py",
         "--session-ttl",
         "2",
-        *UNSAFE,
+        *LOCAL,
     ]
     with serving(*arguments) as server:
         async with server.client(HTTP, query="?session=short") as client, server.client(HTTP) as witness:
@@ -199,7 +200,7 @@ async def test_a_session_that_was_lost_is_opened_anew_with_a_notice(folder: Path
 
 
 async def test_a_named_session_of_a_server_that_was_killed_is_found_by_the_next(folder: Path) -> None:
-    arguments = ["--repo", str(folder / "repo"), "--entrypoint", "python app.py", *UNSAFE]
+    arguments = ["--repo", str(folder / "repo"), "--entrypoint", "python app.py", *LOCAL]
     with serving(*arguments) as first:
         async with first.client(HTTP, query="?session=stays") as client:
             assert "app.py:2" in await said(client, "pdb", command="n")

@@ -25,8 +25,9 @@ from mcp_server.auth.authentication import build_access
 from mcp_server.auth.oauth import JwtVerifier
 from mcp_server.settings import Settings
 from sandbox.errors import InvalidArgument
+from tests.bubblewrap import LOCAL
 from tests.e2e.client import PDBOX, ToolFailed
-from tests.e2e.served import OVER_HTTP, STREAMABLE, UNSAFE, Server, Way, initialize, serving
+from tests.e2e.served import OVER_HTTP, STREAMABLE, Server, Way, initialize, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -111,7 +112,7 @@ def server(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     tokens.touch(mode=0o600)
     tokens.write_text(f"ci {STATIC}\nalice {STATIC}2\n")
     oauth = ["--oauth-issuer", issuer.url, "--oauth-resource", RESOURCE, "--oauth-scope", "debug"]
-    with serving("--repo", str(repo), "--token-file", str(tokens), *oauth, *UNSAFE) as server:
+    with serving("--repo", str(repo), "--token-file", str(tokens), *oauth, *LOCAL) as server:
         yield server
 
 
@@ -238,7 +239,7 @@ def test_an_issuer_without_the_extra_is_refused_with_the_line_that_installs_it(
     ],
 )
 def test_half_an_issuer_is_refused_at_start(tmp_path: Path, flags: list[str], said: str) -> None:
-    command = [PDBOX, "serve", "--transport", "http", "--port", "0", "--repo", tmp_path, *UNSAFE, *flags]
+    command = [PDBOX, "serve", "--transport", "http", "--port", "0", "--repo", tmp_path, *LOCAL, *flags]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()

@@ -18,6 +18,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from tests.bubblewrap import LOCAL
 from tests.docker_client import docker
 from tests.e2e.client import PDBOX, Session, ToolFailed, pdbox
 
@@ -146,7 +147,7 @@ async def test_ready_sandboxes_are_listed_as_such_and_end_with_their_server(
     tmp_path: Path, runtime: str
 ) -> None:
     (tmp_path / "app.py").write_text("print(1)\n")
-    flags = ["--backend", "process", "--unsafe-no-isolation"]
+    flags = [*LOCAL]
     env = {**os.environ, "XDG_RUNTIME_DIR": runtime}
 
     async def listed(action: str = "list") -> list[str]:

@@ -32,6 +32,7 @@ from mcp.types import (
 
 from mcp_server.prompts import PROMPTS
 from mcp_server.resources import KINDS
+from tests.bubblewrap import LOCAL
 from tests.e2e.client import pdbox
 from tools._catalog import catalog
 from tools._truncation import WIDE_LIMIT
@@ -86,9 +87,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Generator[World]:
     flags = (
         "--repo",
         str(repo),
-        "--backend",
-        "process",
-        "--unsafe-no-isolation",
+        *LOCAL,
         "--debug-entrypoint",
         "python app.py",
     )
@@ -348,7 +347,7 @@ class Wire:
     """A server of its own over stdio, spoken to in bytes."""
 
     def __init__(self, repo: Path, seed: int, meta: dict[str, Any]) -> None:
-        flags = ["--repo", str(repo), "--backend", "process", "--unsafe-no-isolation"]
+        flags = ["--repo", str(repo), *LOCAL]
         self._meta = meta
         self._process = subprocess.Popen(
             [sys.executable, "-m", "mcp_server", "serve", *flags],

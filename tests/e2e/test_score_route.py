@@ -14,7 +14,8 @@ from mcp.types import TextContent
 from mcp_server.tasks.folder import TaskContent, write_task
 from mcp_server.tasks.model import TaskFacts
 from mcp_server.trajectories.record import read
-from tests.e2e.served import OVER_HTTP, UNSAFE, Server, serving
+from tests.bubblewrap import LOCAL
+from tests.e2e.served import OVER_HTTP, Server, serving
 from tests.mcp_server.tasks.conftest import GOLD
 from tests.repository import repository
 
@@ -56,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(folder: Path) -> Iterator[Server]:
     """A server with tokens, tasks and `finish`."""
     flags = ["--tasks", str(folder / "tasks"), "--token-file", str(folder / "tokens"), "--finish"]
-    with serving(*flags, "--record", str(folder / "records"), "--answers", "text", *UNSAFE) as running:
+    with serving(*flags, "--record", str(folder / "records"), "--answers", "text", *LOCAL) as running:
         yield running
 
 
@@ -129,11 +130,11 @@ async def test_a_score_is_for_the_token_that_opened_the_task(server: Server) -> 
 
 async def test_a_session_without_a_task_has_no_score(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("x = 1\n")
-    with serving("--repo", str(tmp_path), "--finish", "--answers", "text", *UNSAFE) as server:
+    with serving("--repo", str(tmp_path), "--finish", "--answers", "text", *LOCAL) as server:
         async with server.client(HTTP, query="?session=plain") as client:
             assert "This session has no task." in await said(client, "finish")
             assert (await score(server, "plain", None))[0] == 409
             assert "app.py" in await said(client, "listdir")
-    with serving("--repo", str(tmp_path), *UNSAFE) as server:
+    with serving("--repo", str(tmp_path), *LOCAL) as server:
         async with server.client(HTTP, query="?session=plain") as client:
             assert "finish" not in {tool.name for tool in (await client.list_tools()).tools}

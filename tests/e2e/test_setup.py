@@ -17,9 +17,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.bubblewrap import UNSAFE
 from tests.e2e.client import ToolFailed, pdbox
 
-UNSAFE = ["--backend", "process", "--unsafe-no-isolation"]
 INSTALL = "python -m pip install --target vendor --retries 0 greeting"
 
 

@@ -13,8 +13,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from tests.bubblewrap import LOCAL
 from tests.e2e.client import Session, pdbox
-from tests.e2e.served import OVER_HTTP, STREAMABLE, UNSAFE, Server, Way, initialize, serving
+from tests.e2e.served import OVER_HTTP, STREAMABLE, Server, Way, initialize, serving
 from tests.e2e.test_lifecycle import containers
 
 pytestmark = pytest.mark.anyio
@@ -127,7 +128,7 @@ async def test_a_running_program_is_reported_on(repo: Path, way: Way) -> None:
         if len(told) == 3:
             enough.set()
 
-    async with connected(way, repo, UNSAFE) as client:
+    async with connected(way, repo, LOCAL) as client:
         handle = (await opened(client))["session_id"]
         arguments = {"command": "c", "timeout_s": 300, "session_id": handle}
 
@@ -158,7 +159,7 @@ anyio.run(main, *sys.argv[1:])
 
 @pytest.mark.parametrize("way", OVER_HTTP, ids=str)
 async def test_the_session_of_a_client_that_was_killed_can_be_interrupted(repo: Path, way: Way) -> None:
-    with over_http(repo, UNSAFE) as server:
+    with over_http(repo, LOCAL) as server:
         async with server.connected(FIRST) as witness:
             handle = await begun(witness)
             command = [sys.executable, "-c", CALLS, server.base, way.transport, way.mode, handle]
@@ -180,7 +181,7 @@ async def test_the_session_of_a_client_that_was_killed_can_be_interrupted(repo: 
 
 
 async def test_a_call_nobody_waits_for_is_interrupted_from_another_connection(repo: Path) -> None:
-    with over_http(repo, UNSAFE) as server:
+    with over_http(repo, LOCAL) as server:
         async with server.connected(FIRST) as witness, server.http(**STREAMABLE) as http:
             handle = await begun(witness)
             answer = await http.post("/mcp", json=initialize())
@@ -317,7 +318,7 @@ sys.exit(cli.main(sys.argv[1:]))
 async def test_a_client_that_listens_cannot_hold_the_server(repo: Path, number: Signals) -> None:
     program = [sys.executable, "-c", LISTENING]
     env = {"PYTHONPATH": str(Path(__file__).parents[2])}
-    with serving("--repo", str(repo), *UNSAFE, program=program, **env) as server, suppress(Exception):
+    with serving("--repo", str(repo), *LOCAL, program=program, **env) as server, suppress(Exception):
         async with server.client(FIRST) as client, client.listen(tools_list_changed=True):
             # Where something hangs it takes a minute, and raises.
             code = await server.end(number)

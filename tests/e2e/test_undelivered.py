@@ -9,8 +9,9 @@ import pytest
 from mcp import Client
 from mcp.types import TextContent
 
+from tests.bubblewrap import LOCAL
 from tests.e2e.breaking_proxy import When, breaking
-from tests.e2e.served import UNSAFE, Server, serving
+from tests.e2e.served import Server, serving
 
 pytestmark = pytest.mark.anyio
 AGAIN = "note: this call was carried out before, and its answer did not arrive"
@@ -20,7 +21,7 @@ AGAIN = "note: this call was carried out before, and its answer did not arrive"
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     repo = tmp_path_factory.mktemp("undelivered")
     (repo / "app.py").write_text("n = 0\nn += 1\nn += 1\nn += 1\nn += 1\n")
-    with serving("--repo", str(repo), "--entrypoint", "python app.py", *UNSAFE) as running:
+    with serving("--repo", str(repo), "--entrypoint", "python app.py", *LOCAL) as running:
         yield running
 
 

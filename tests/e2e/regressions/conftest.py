@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.bubblewrap import LOCAL
+
 
 @pytest.fixture(
     params=[
-        "process",
+        "local",
         pytest.param("3.11", marks=pytest.mark.docker),
         pytest.param("3.13", marks=pytest.mark.docker),
         pytest.param("3.14", marks=[pytest.mark.docker, pytest.mark.image("3.14")]),
@@ -15,6 +17,6 @@ import pytest
 )
 def backend(request: pytest.FixtureRequest) -> list[str]:
     """Flags of `pdbox serve` for one of these."""
-    if request.param == "process":
-        return ["--backend", "process", "--unsafe-no-isolation"]
+    if request.param == "local":
+        return LOCAL
     return ["--backend", "docker", "--python", request.param]
