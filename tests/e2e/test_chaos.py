@@ -165,8 +165,8 @@ class Worker:
     repo: Path
     handle: str = ""
     acknowledged: dict[str, str] = field(default_factory=dict[str, str])
-    doubtful: dict[str, str] = field(default_factory=dict[str, str])
-    """Contents of edits that were not answered: they may have been made."""
+    doubtful: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """Contents of the edits since then that were not answered: each may have been made."""
 
     async def work(self) -> None:
         """Connect again and again."""
@@ -236,7 +236,7 @@ class Worker:
         path = random.choice(["app.py", "note.txt", "new/deep.txt"])
         mark = uuid.uuid4().hex
         content = APP.replace("none", mark) if path == "app.py" else f"{mark}\n" * random.randrange(1, 200)
-        self.doubtful[path] = content
+        self.doubtful.setdefault(path, []).append(content)
         await self.call(client, "rewrite", path=path, new_code=content, session_id=self.handle)
         self.acknowledged[path] = content
         del self.doubtful[path]
@@ -258,12 +258,10 @@ class Worker:
     async def compare(self, client: Session) -> None:
         """Check each file."""
         for path in {*self.acknowledged, *self.doubtful}:
-            texts = [one.get(path) for one in (self.doubtful, self.acknowledged) if path in one]
-            if path not in self.acknowledged:
-                texts.append("")
+            texts = [*self.doubtful.get(path, []), self.acknowledged.get(path, "")]
             command = f"cat {path} 2>/dev/null | sha256sum"
             found = (await self.call(client, "bash", command=command, session_id=self.handle))["output"][:64]
-            same = [text for text in texts if hashlib.sha256((text or "").encode()).hexdigest() == found]
+            same = [text for text in texts if hashlib.sha256(text.encode()).hexdigest() == found]
             if not same:
                 self.run.wrong.append(f"{self.number}: {path} is none of {len(texts)} versions")
             elif self.doubtful.pop(path, None) is not None and same[0]:
@@ -271,7 +269,7 @@ class Worker:
         self.run.done["compared"] += 1
 
     def marks(self) -> set[str]:
-        texts = [self.acknowledged["app.py"], self.doubtful.get("app.py", self.acknowledged["app.py"])]
+        texts = [self.acknowledged["app.py"], *self.doubtful.get("app.py", [])]
         return {text.partition("MARK = '")[2].partition("'")[0] for text in texts}
 
     async def call(self, client: Session, tool: str, **arguments: Any) -> Any:
