@@ -38,4 +38,6 @@ def test_the_place_at_which_an_answer_names_a_function(tmp_path: Path) -> None:
     assert find_place("hl7/util.py:3 split_all()", wanted) == -1
     task = unpack("hl7_assign", tmp_path)
     patch = (task.folder / "solution" / "gold.patch").read_text("utf-8")
-    assert changed_functions(task.folder / "environment" / "repo", patch) == {("hl7/containers.py", "Segment.assign_field")}
+    assert changed_functions(task.folder / "environment" / "repo", patch) == {
+        ("hl7/containers.py", "Segment.assign_field")
+    }
