@@ -112,6 +112,8 @@ class Settings(BaseModel):
     """Sandboxes to start ahead, so that sessions open at once."""
     keep_sessions: Annotated[bool, SESSIONS] = False
     """Leave sessions running when the server ends, until their --session-ttl: for hosts that start a server for each call."""
+    keep_setups: Annotated[ByteSize, SESSIONS] = Field(default=ByteSize(4 << 30), validate_default=True)
+    """Disk for results of set-up commands, for later sessions of the same principal on the same repository; 0 keeps none."""
     transport: Annotated[Literal["stdio", "http", "sse"], CONNECTION] = "stdio"
     """Way in which clients connect: `stdio`, `http` (streamable HTTP at /mcp, the older SSE at /sse), or `sse` alone."""
     host: Annotated[str, CONNECTION] = "127.0.0.1"

@@ -58,6 +58,17 @@ class Sandbox(ABC):
         """
         return False
 
+    async def run_apart(self, arguments: Sequence[str], folders: Sequence[str]) -> ByteStream | None:
+        """Run a Python beside the guest, as the user of programs, and return its standard streams.
+
+        `arguments` are followed by `folders` and all others that programs can write to. None if this sandbox can't
+        do it, or programs can write elsewhere.
+
+        Raises:
+            SandboxLost: the sandbox is gone.
+        """
+        return None
+
     def image_folder(self, folder: PurePosixPath) -> AbstractAsyncContextManager[Iterator[bytes]]:
         """Open a folder of the sandbox's image as a tar stream of its content.
 

@@ -124,6 +124,7 @@ def test_arrows_between_rooms_point_down(file: Path) -> None:
             "launch.py",
             "precompile.py",
             "extract_readonly.py",
+            "setup_changes.py",
         )
 
 

@@ -28,6 +28,7 @@ from mcp_server.trajectories.recorder import Environment, Recorder
 from mcp_server.transports import stdio
 from sandbox.errors import InvalidArgument
 from sandbox.image_names import AllowedImages
+from sandbox.opening.kept_setups import KeptSetups
 from sandbox.opening.policy import Policy, Sources
 from sandbox.opening.request import SessionRequest
 from sandbox.server_files import has_dead_servers
@@ -202,6 +203,7 @@ def policy(settings: Settings, repo: Path | None) -> Policy:
         ),
         allow_network=settings.network,
         setup_network=settings.setup_network,
+        setups=KeptSetups.in_state_folder(os.environ, settings.keep_setups),
         sources=Sources(settings.index_url, _certificates(settings.ca_bundle)),
         images=AllowedImages.of(settings.image, settings.allow_image),
         mounts=tuple(_pair(mount, ":", "--mount HOST:INSIDE") for mount in settings.mount),

@@ -409,6 +409,14 @@ class DockerSandbox(Sandbox):
             raise SandboxError("The read-only files could not be put into the sandbox.")
         return True
 
+    async def run_apart(self, arguments: Sequence[str], folders: Sequence[str]) -> ByteStream | None:
+        """Run it by an exec. The system is read-only, so programs write to the tmpfs alone.
+
+        Raises:
+            SandboxLost: the container is gone.
+        """
+        return await self._exec([*arguments, *folders, str(USER_HOME), "/tmp"])
+
     @asynccontextmanager
     async def image_folder(self, folder: PurePosixPath) -> AsyncGenerator[Iterator[bytes]]:
         """Read it from another, never started container of the image.

@@ -13,8 +13,9 @@ from sandbox.backend import Backend, Progress, Sandbox
 from sandbox.concurrency import run_alongside
 from sandbox.errors import SandboxLost
 from sandbox.host_files import in_thread
+from sandbox.opening.kept_setups import Reuse
 from sandbox.opening.packing import Packing, packing
-from sandbox.opening.plan import find_source, plan_session, source_of
+from sandbox.opening.plan import Source, find_source, plan_session, source_of
 from sandbox.opening.policy import Policy
 from sandbox.opening.request import SessionRequest
 from sandbox.opening.setup import Restore, prepare
@@ -73,7 +74,9 @@ async def open_session(
             if request.ref:
                 await check_out(session, request.ref)
             notice = f"{plan.notice} {await _left_out(packed)}".strip()
-            await prepare(session, request, notice, guarded, sources, progress, restore)
+            content = _digest_of(source, packed)
+            reuse = Reuse.of(policy.setups, plan.spec, request, identity.owner, content)
+            await prepare(session, request, notice, guarded, sources, progress, restore, reuse)
             if plan.spec.network and not request.network:
                 await session.sandbox.cut_network()
         except BaseException:  # cancellation too: no sandbox without a session
@@ -87,6 +90,13 @@ async def _left_out(packed: Packing | None) -> str:
     """Build a notice about special files that were not copied; empty if there are none."""
     count = (await packed.selection()).special if packed is not None else 0
     return f"Named pipes, sockets and devices were left out: {count}." if count else ""
+
+
+def _digest_of(source: Source, packed: Packing | None) -> str | None:
+    """Return a digest of the uploaded repository; None if its content is not known on this machine."""
+    if packed is not None:
+        return packed.digest.hexdigest()
+    return None if source.archive or source.url else source.inside or "empty"
 
 
 async def _begin(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -26,6 +27,8 @@ class Packing:
         self._limit_bytes = limit_bytes
         self._ahead = ahead
         self._whole = whole
+        self.digest = hashlib.sha256()
+        """Of the names, modes and contents that were packed, without times."""
         self._chosen: tar.Selected | None = None
         self._known = anyio.Event()
         self._packed, self.pieces = anyio.create_memory_object_stream[bytes](AHEAD)
@@ -43,7 +46,9 @@ class Packing:
             )
             self._known.set()
             if self._ahead:
-                await send_pieces(tar.pieces(self._folder, self._chosen.paths), self._packed)
+                await send_pieces(
+                    tar.pieces(self._folder, self._chosen.paths, digest=self.digest), self._packed
+                )
 
     async def selection(self) -> tar.Selected:
         """Wait for `run` to select the files, and return them."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.image_names import AllowedImages
+from sandbox.opening.kept_setups import KeptSetups
 from sandbox.spec import Lifetime, Limits
 
 
@@ -32,5 +33,7 @@ class Policy:
     """True if set-up commands and clones have a network. It is removed before the session is handed over."""
     sources: Sources = Sources()
     mounts: tuple[tuple[str, str], ...] = ()
+    setups: KeptSetups | None = None
+    """Results of set-up commands to start with; None: the commands run each time."""
     images: AllowedImages = AllowedImages()
     """Images that may be pulled, besides pdbox's own. Images that are present are always allowed."""

@@ -10,9 +10,10 @@ from pydantic import BaseModel, NonNegativeInt
 from sandbox.backend import Progress
 from sandbox.host_files import in_thread
 from sandbox.ignore_rules import MAX_RULES, MAX_TEXT, Rules, rule_lines
+from sandbox.opening.kept_setups import Reuse
 from sandbox.opening.project_config import OwnSettings
 from sandbox.opening.request import SessionRequest
-from sandbox.opening.setup_commands import run_setup
+from sandbox.opening.setup_commands import run_or_reuse
 from sandbox.session.debugger import validate
 from sandbox.session.session import Session, SessionMetadata, validate_env
 from sandbox.session.test_command import (
@@ -32,6 +33,7 @@ _RESTORED = (
     "Files that .debugreadonly names are protected from the tools; "
     "what programs change in them is put back before each `eval`."
 )
+_REUSED = "Set-up kept from an earlier session: its commands did not run again."
 _EMPTY = "No `repo` was given: the workspace is empty."
 _READ_AT_START: tuple[str, ...] = (
     ".debugignore",
@@ -53,10 +55,12 @@ async def prepare(
     setup_env: Mapping[str, str],
     progress: Progress,
     restore: Restore | None = None,
+    reuse: Reuse | None = None,
 ) -> None:
     """Read the repository's configuration, run its set-up, take the baseline of `diff`, and save the metadata.
 
     `restore` is called before that: until the metadata is saved, no server takes the session over.
+    `reuse` gives the result of the same set-up in an earlier session.
 
     Raises:
         InvalidArgument: a set-up command failed, or a rule file is invalid.
@@ -84,7 +88,8 @@ async def prepare(
     # Files that somebody else works on are left as they are, unless the operator or the client wants it.
     usual = () if request.in_place else own.setup
     commands = usual if request.setup is None else request.setup
-    await run_setup(session, commands, setup_env, progress)
+    if commands and await run_or_reuse(session, commands, setup_env, progress, reuse):
+        metadata = replace(metadata, notices=(*metadata.notices, _REUSED))
     if commands or request.in_place:
         metadata = replace(metadata, env={**await _find_virtual_environment(session), **metadata.env})
     for_diff = await in_thread(rules.for_diff)

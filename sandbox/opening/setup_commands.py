@@ -10,6 +10,8 @@ from pydantic import BaseModel, Field
 
 from sandbox.backend import Progress
 from sandbox.errors import InvalidArgument
+from sandbox.host_files import in_thread
+from sandbox.opening.kept_setups import Reuse
 from sandbox.opening.policy import Sources
 from sandbox.session.debugger import validate
 from sandbox.session.session import ExecResult, Session
@@ -108,6 +110,32 @@ async def source_env(session: Session, sources: Sources) -> dict[str, str]:
         header, _ = await session.request("trust", {}, sources.ca_bundle)
         env |= dict.fromkeys(_CERTIFICATE_VARIABLES, validate(_Trusted, header).path)
     return env
+
+
+async def run_or_reuse(
+    session: Session,
+    commands: Sequence[str],
+    env: Mapping[str, str],
+    progress: Progress,
+    reuse: Reuse | None,
+) -> bool:
+    """Start with the result of the same commands in an earlier session, else run them. True if there was one.
+
+    Raises:
+        InvalidArgument: a command failed.
+        SandboxError: the kept result can't be used.
+    """
+    key = reuse and await in_thread(reuse.key, commands, {**session.metadata.env, **env})
+    if reuse is None or key is None:
+        await run_setup(session, commands, env, progress)
+        return False
+    if await reuse.load(session, key):
+        return True
+    is_noted = await reuse.mark(session)
+    await run_setup(session, commands, env, progress)
+    if is_noted:
+        await reuse.save(session, key)
+    return False
 
 
 async def run_setup(

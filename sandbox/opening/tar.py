@@ -7,6 +7,7 @@ environments stay out. No git is run on the host: a repository's own configurati
 from __future__ import annotations
 
 import io
+import json
 import os
 import stat
 import tarfile
@@ -15,6 +16,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
 from sandbox.errors import InvalidArgument, NotFound, PathRefused
 from sandbox.host_files import open_regular, special_kind
@@ -33,6 +35,14 @@ ALWAYS_OUT = (
     ".ruff_cache",
     ".hypothesis",
 )
+
+
+class Digest(Protocol):
+    """A running hash."""
+
+    def update(self, data: bytes, /) -> None:
+        """Take in more bytes."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -135,7 +145,14 @@ def of_file(name: str, content: bytes) -> bytes:
     return buffer.getvalue()
 
 
-def pieces(folder: Path, paths: Sequence[str], *, locked: bool = False, prefix: str = "") -> Iterator[bytes]:
+def pieces(
+    folder: Path,
+    paths: Sequence[str],
+    *,
+    locked: bool = False,
+    prefix: str = "",
+    digest: Digest | None = None,
+) -> Iterator[bytes]:
     """Produce the tar stream of `paths`, in pieces of about `PIECE` bytes.
 
     Files that vanish meanwhile are left out.
@@ -143,24 +160,33 @@ def pieces(folder: Path, paths: Sequence[str], *, locked: bool = False, prefix: 
     Args:
         locked: set modes so that only the owner can change files or remove them from their folders.
         prefix: put it before each name.
+        digest: is updated with all but the times.
     """
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for relative in paths:
-            yield from _add(archive, buffer, folder, relative, locked, prefix)
+            yield from _add(archive, buffer, folder, relative, locked, prefix, digest)
             if buffer.tell() >= PIECE:  # folders, links and empty files by the thousand
                 yield _take(buffer)
     yield buffer.getvalue()
 
 
 def _add(
-    archive: tarfile.TarFile, buffer: io.BytesIO, folder: Path, relative: str, locked: bool, prefix: str
+    archive: tarfile.TarFile,
+    buffer: io.BytesIO,
+    folder: Path,
+    relative: str,
+    locked: bool,
+    prefix: str,
+    digest: Digest | None,
 ) -> Iterator[bytes]:
     place = os.path.join(folder, relative)
     try:
         info = _tarinfo(place, prefix + relative)
         if locked and not info.issym():
             info.mode = 0o1777 if info.isdir() else info.mode & 0o555
+        if digest is not None:
+            digest.update(_facts(info))
         if not info.isreg():
             archive.addfile(info)
             return
@@ -177,9 +203,16 @@ def _add(
             chunk = file.read(min(PIECE, left)) or b"\0" * min(PIECE, left)
             left -= len(chunk)
             buffer.write(chunk)
+            if digest is not None:
+                digest.update(chunk)
             if buffer.tell() >= PIECE:
                 yield _take(buffer)
         buffer.write(b"\0" * (-info.size % tarfile.BLOCKSIZE))
+
+
+def _facts(info: tarfile.TarInfo) -> bytes:
+    facts = [info.name, info.type.hex(), info.mode, info.linkname, info.size]
+    return json.dumps(facts).encode()
 
 
 def _take(buffer: io.BytesIO) -> bytes:

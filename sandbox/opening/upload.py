@@ -69,7 +69,7 @@ async def _copy_in(
     else:
         await _send(session, packing.pieces)
     if chosen.ignored and ".git" in chosen.paths:
-        late = await _copy_tracked(session, folder)
+        late = await _copy_tracked(session, folder, packing)
         guarded = guarded and not await in_thread(_has_named, late, guard)
     return guarded
 
@@ -82,7 +82,7 @@ def _has_named(paths: Sequence[str], pairs: Pairs) -> bool:
     return any(map(rules.has_named, names))
 
 
-async def _copy_tracked(session: Session, folder: Path) -> list[str]:
+async def _copy_tracked(session: Session, folder: Path, packing: Packing) -> list[str]:
     """Copy files that git tracks although `.gitignore` matches them. Returns their names."""
     run = await session.run(f"{_GIT} ls-files -d -z", timeout_s=60)
     names = run.output.split("\0") if run.exit_code == 0 else []
@@ -94,7 +94,7 @@ async def _copy_tracked(session: Session, folder: Path) -> list[str]:
     ]
     real = [name for name in inside if (folder / name).parent.resolve().is_relative_to(folder)]
     if real:
-        await _extract(session, tar.pieces(folder, real))
+        await _extract(session, tar.pieces(folder, real, digest=packing.digest))
     return real
 
 

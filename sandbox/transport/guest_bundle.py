@@ -136,6 +136,11 @@ def extract_readonly_arguments(workdir: PurePosixPath) -> Sequence[str]:
     return ["-I", "-u", "-c", _source("extract_readonly.py"), str(workdir)]
 
 
+def setup_changes_arguments(*arguments: str) -> Sequence[str]:
+    """Return the arguments to save or load changes; the folders that may have them follow."""
+    return ["-I", "-u", "-c", _source("setup_changes.py"), *arguments]
+
+
 @cache
 def _source(name: str) -> str:
     return (GUEST / name).read_text(encoding="utf-8")
