@@ -11,7 +11,7 @@ import pytest
 from mcp.types import TextContent
 
 from tests.e2e.client import PDBOX, pdbox
-from tests.e2e.served import UNSAFE
+from tests.bubblewrap import UNSAFE
 from tools._catalog import catalog
 
 pytestmark = pytest.mark.anyio
