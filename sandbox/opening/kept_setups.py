@@ -51,6 +51,8 @@ class KeptSetups:
 
     folder: Path
     max_bytes: int
+    worth_s: float = 0.5
+    """Quicker set-ups are not kept: starting with a kept one takes 0.2 s."""
 
     @classmethod
     def in_state_folder(cls, environ: Mapping[str, str], max_bytes: int) -> KeptSetups | None:

@@ -51,7 +51,7 @@ def repo(tmp_path: Path) -> Path:
 @pytest.fixture
 def kept(tmp_path: Path) -> KeptSetups:
     """An empty store."""
-    return KeptSetups(tmp_path / "setups", 64 << 20)
+    return KeptSetups(tmp_path / "setups", 64 << 20, worth_s=0)
 
 
 @pytest.fixture
@@ -170,6 +170,12 @@ async def test_an_archive_that_is_damaged_is_removed_and_the_commands_run(
         await run_of(opened())
     second, said = await run_of(opened())
     assert second != first and not said
+
+
+async def test_a_set_up_that_is_as_quick_as_its_archive_runs_again(opened: Open, kept: KeptSetups) -> None:
+    hours = replace(kept, worth_s=3600)
+    assert not (await run_of(opened(setups=hours)))[1]
+    assert not list(kept.folder.glob("*"))
 
 
 async def test_what_is_too_large_is_not_kept(opened: Open, kept: KeptSetups) -> None:
