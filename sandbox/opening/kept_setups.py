@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 MAX_AGE_S = 7 * 24 * 3600.0
 """Time after which commands run again, since a package index has other versions then."""
 MAX_FILES = 64
-TRANSFER_S = 300.0
+TRANSFER_S = 120.0
 _FORMAT = 1
 _PIECE = 1 << 20
 _WHOLE = b"\npdbox: whole\n"
@@ -51,6 +51,8 @@ class KeptSetups:
 
     folder: Path
     max_bytes: int
+    worth_s: float = 0.5
+    """Quicker set-ups are not kept: starting with a kept one takes 0.2 s."""
 
     @classmethod
     def in_state_folder(cls, environ: Mapping[str, str], max_bytes: int) -> KeptSetups | None:
@@ -71,7 +73,7 @@ class KeptSetups:
             return None
         # The time of access is set by hand: many systems don't keep it. That of the content tells its age.
         made = os.fstat(stream.fileno()).st_mtime
-        if time.time() - made > MAX_AGE_S:
+        if time.time() - made > MAX_AGE_S or not _is_whole(stream):
             stream.close()
             return None
         with contextlib.suppress(OSError):
@@ -210,8 +212,7 @@ class Reuse:
         file, draft = await in_thread(self.kept.begin)
         try:
             with file:
-                size = await _receive(stream, file, self.kept.max_bytes)
-                await in_thread(file.truncate, size)
+                await _receive(stream, file, self.kept.max_bytes)
             await in_thread(self.kept.finish, draft, key)
         finally:
             with anyio.CancelScope(shield=True):
@@ -219,12 +220,21 @@ class Reuse:
                 await anyio.aclose_forcefully(stream)
 
 
+def _is_whole(stream: BinaryIO) -> bool:
+    """True if it ends as it was written. It is at its beginning after that. Blocks."""
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(max(0, size - len(_WHOLE)))
+    is_whole = stream.read() == _WHOLE
+    stream.seek(0)
+    return is_whole
+
+
 def _unlink(draft: Path) -> None:
     draft.unlink(missing_ok=True)
 
 
-async def _receive(stream: ByteStream, file: BinaryIO, limit: int) -> int:
-    """Write the stream to the file. Returns the size of the archive, without the mark at its end.
+async def _receive(stream: ByteStream, file: BinaryIO, limit: int) -> None:
+    """Write the stream to the file.
 
     Raises:
         OSError: it is too large, or not whole.
@@ -244,8 +254,6 @@ async def _receive(stream: ByteStream, file: BinaryIO, limit: int) -> int:
     await in_thread(file.write, bytes(waiting))
     if end != _WHOLE:
         raise OSError("it did not arrive as a whole")
-    await in_thread(file.flush)
-    return size - len(_WHOLE)
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import anyio
 from pydantic import BaseModel, Field
 
 from sandbox.backend import Progress
@@ -132,8 +133,9 @@ async def run_or_reuse(
     if await reuse.load(session, key):
         return True
     is_noted = await reuse.mark(session)
+    begin = anyio.current_time()
     await run_setup(session, commands, env, progress)
-    if is_noted:
+    if is_noted and anyio.current_time() - begin >= reuse.kept.worth_s:
         await reuse.save(session, key)
     return False
 

@@ -153,3 +153,18 @@ async def test_a_full_home_is_told_at_any_later_failure(repo: Path) -> None:
         await session.text("bash", command=f'echo "{program}" > app.py')
         stopped = await session.text("pdb", command="c", entrypoint="python app.py")
         assert "/home/sandbox is full (16 MiB)" in stopped and "No space left on device" in stopped
+
+
+@pytest.mark.docker
+async def test_a_second_server_starts_with_what_the_set_up_of_the_first_made(repo: Path) -> None:
+    flags = ["--python", "3.11", "--setup", "cat /proc/sys/kernel/random/uuid > ~/run; python3 -m venv .venv"]
+    runs: list[tuple[str, str]] = []
+    for more in ([], ["--keep-setups", "1GiB"], ["--keep-setups", "0"]):
+        async with pdbox(*flags, *more, "--repo", str(repo)) as session:
+            started = await session.text("start_session")
+            assert ("Set-up kept from an earlier session" in started) == (more == ["--keep-setups", "1GiB"])
+            look = "cat ~/run; python -c 'import sys; print(sys.prefix)'; pip --version"
+            runs.append((await session.text("bash", command=look), await session.text("diff")))
+    first, second, third = runs
+    assert first == second and "/workspace/.venv" in first[0]
+    assert third[0] != first[0] and third[1] == first[1]

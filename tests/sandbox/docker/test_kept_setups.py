@@ -9,9 +9,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import anyio
 import pytest
 
+from sandbox.concurrency import open_task_group
 from sandbox.docker.backend import DockerBackend
 from sandbox.errors import InvalidArgument, SandboxError
 from sandbox.opening.kept_setups import KeptSetups
@@ -51,7 +51,7 @@ def repo(tmp_path: Path) -> Path:
 @pytest.fixture
 def kept(tmp_path: Path) -> KeptSetups:
     """An empty store."""
-    return KeptSetups(tmp_path / "setups", 64 << 20)
+    return KeptSetups(tmp_path / "setups", 64 << 20, worth_s=0)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def opened(backend: DockerBackend, place: Place, repo: Path, kept: KeptSetups) -
         identity = Identity(uuid.uuid4().hex, owner or place.owner, place.owner)
         policy = replace(Policy(roots=(repo,), limits=SMALL, setups=kept), **changes)
         request = SessionRequest(repo=str(repo), python="3.11", setup=setup or SETUP)
-        async with anyio.create_task_group() as tasks:
+        async with open_task_group() as tasks:
             session = await open_session(backend, request, policy, identity, quiet, tasks)
             try:
                 yield session
@@ -164,11 +164,18 @@ async def test_an_archive_that_is_damaged_is_removed_and_the_commands_run(
 ) -> None:
     first, _ = await run_of(opened())
     (file,) = kept.folder.glob("*")
-    file.write_bytes(file.read_bytes()[:700])
+    data = file.read_bytes()
+    file.write_bytes(b"?" * 700 + data[700:])
     with pytest.raises(SandboxError, match="can't be used; it is removed now"):
         await run_of(opened())
     second, said = await run_of(opened())
     assert second != first and not said
+
+
+async def test_a_set_up_that_is_as_quick_as_its_archive_runs_again(opened: Open, kept: KeptSetups) -> None:
+    hours = replace(kept, worth_s=3600)
+    assert not (await run_of(opened(setups=hours)))[1]
+    assert not list(kept.folder.glob("*"))
 
 
 async def test_what_is_too_large_is_not_kept(opened: Open, kept: KeptSetups) -> None:

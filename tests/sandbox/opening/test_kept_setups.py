@@ -16,7 +16,7 @@ def keep(kept: KeptSetups, key: str, size: int = 10) -> None:
     """Keep an archive."""
     stream, draft = kept.begin()
     with stream:
-        stream.write(b"x" * size)
+        stream.write(b"x" * size + b"\npdbox: whole\n")
     kept.finish(draft, key)
 
 
@@ -36,7 +36,7 @@ def test_beyond_the_limit_what_was_not_used_for_longest_goes(
 ) -> None:
     if limit == "number":
         monkeypatch.setattr(kept_setups, "MAX_FILES", 2)
-    kept = KeptSetups(tmp_path / "setups", 25 if limit == "bytes" else 1000)
+    kept = KeptSetups(tmp_path / "setups", 60 if limit == "bytes" else 1000)
     keep(kept, "a")
     keep(kept, "b")
     age(kept, "a", used_s=100, made_s=200)
@@ -55,6 +55,13 @@ def test_what_is_old_is_neither_given_nor_kept(tmp_path: Path) -> None:
     assert kept.open("a") is None
     keep(kept, "b")
     assert names(kept) == {"b"}
+
+
+def test_what_was_cut_is_not_given(tmp_path: Path) -> None:
+    kept = KeptSetups(tmp_path / "setups", 1000)
+    keep(kept, "a")
+    os.truncate(kept.folder / "a", 20)
+    assert kept.open("a") is None
 
 
 def test_archives_are_their_users_and_no_link_is_followed(tmp_path: Path) -> None:
