@@ -80,7 +80,7 @@ def load(roots):
     with open(0, "rb", buffering=0) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
         for member in archive:
             if member.name == NAMES:
-                names = json.loads(archive.extractfile(member).read().decode())
+                names = json.loads(archive.extractfile(member).read().decode())  # pyright: ignore[reportOptionalMemberAccess]
                 continue
             if member.islnk():
                 member.linkname = place(roots, member.linkname)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.client import PDBOX
 from tests.bubblewrap import UNSAFE
+from tests.e2e.client import PDBOX
 from tests.interop.environments import Environments
 from tests.interop.program import finished
 from tests.interop.task import SAMPLE

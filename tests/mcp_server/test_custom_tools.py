@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from mcp.types import TextContent
 
-from tests.e2e.client import PDBOX, pdbox
 from tests.bubblewrap import UNSAFE
+from tests.e2e.client import PDBOX, pdbox
 from tools._catalog import catalog
 
 pytestmark = pytest.mark.anyio

@@ -29,8 +29,8 @@ from mcp_server.resources import contents, mime_type_of
 from mcp_server.server import build_server, owner_of
 from mcp_server.settings import Settings
 from mcp_server.trajectories.recent import MAX_BYTES, Ongoing, Trajectories
-from tests.e2e.client import pdbox
 from tests.bubblewrap import UNSAFE
+from tests.e2e.client import pdbox
 from tests.e2e.served import OVER_HTTP, Way, serving
 from tests.mcp_server.conftest import Connect, cancel_once_begun
 

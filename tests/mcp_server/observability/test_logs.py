@@ -25,7 +25,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from mcp_server.observability.logs import LIKE_LINES, JsonLines, LimitedHandler, Lines, record_call
 from mcp_server.redaction.redactor import Redactor
 from sandbox.session.session import session_key
-from tests.e2e.served import OVER_HTTP, UNSAFE
+from tests.bubblewrap import UNSAFE
+from tests.e2e.served import OVER_HTTP
 from tests.e2e.served import serving as serving_http
 from tests.mcp_server.conftest import Connect
 

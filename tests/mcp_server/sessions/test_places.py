@@ -13,8 +13,8 @@ import pytest
 from mcp_server.sessions.places import PlaceQueue, Refusal
 from sandbox.errors import Conflict, NotFound
 from sandbox.opening.request import SessionRequest
-from tests.e2e.client import pdbox
 from tests.bubblewrap import UNSAFE
+from tests.e2e.client import pdbox
 from tests.mcp_server.conftest import Connect
 from tests.mcp_server.sessions.test_lifetimes import ME, YOU, answer_to, opened, quiet, start
 from tests.mcp_server.test_calls import refused

@@ -16,8 +16,8 @@ import pytest
 from mcp_server.trajectories.record import Record, read
 from mcp_server.trajectories.recorder import QUEUE, Environment, Recorder
 from sandbox.errors import InvalidArgument
-from tests.e2e.client import pdbox
 from tests.bubblewrap import UNSAFE
+from tests.e2e.client import pdbox
 from tests.e2e.served import Way, serving
 from tests.mcp_server.conftest import Connect, cancel_once_begun
 
