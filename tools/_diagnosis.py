@@ -16,11 +16,11 @@ from sandbox.session.diagnosis import (
     Suspect,
 )
 
-_MAX_SUSPECTS = 5
+_MAX_SUSPECTS, _FEW_SUSPECTS = 5, 3
 _MAX_ALIASES = 3
 _MAX_KEPT = 2
 _MAX_VALUES = 2
-_MAX_LINKS = 8
+_MAX_LINKS, _FEW_LINKS = 8, 5
 _MAX_TEXT = 90
 _MAX_ONLY = 2
 _MAX_COMPARISON = 1500
@@ -28,13 +28,18 @@ _MAX_LENGTH = 2500
 
 
 def render_diagnosis(found: Diagnosis) -> str:
-    """Format the comparison with a passing run, suspects, shared objects, the way back and the wrong value's first appearance."""
+    """Format the comparison with a passing run, and then what tells most first.
+
+    Shared objects and state that is kept; suspects and the way back, fewer of them after those; the wrong value's first
+    appearance.
+    """
     recording = found.recording or Recording()
+    told = bool(recording.aliases or recording.kept)
     parts = [
-        *_suspects_text(found.spectrum, recording.suspects),
         *_aliases_text(recording.aliases),
         *_kept_text(recording.kept),
-        *_chain_text(recording),
+        *_suspects_text(found.spectrum, recording.suspects, _FEW_SUSPECTS if told else _MAX_SUSPECTS),
+        *_chain_text(recording, _FEW_LINKS if told else _MAX_LINKS),
         *_values_text(recording),
         *_notes(found, recording),
     ]
@@ -90,21 +95,21 @@ def _only_text(label: str, found: list[OnlyCall]) -> list[str]:
     return [*shown, f"  … {left} more"] if left > 0 else shown
 
 
-def _suspects_text(spectrum: Spectrum | None, better: list[Suspect]) -> list[str]:
+def _suspects_text(spectrum: Spectrum | None, better: list[Suspect], most: int) -> list[str]:
     if spectrum is None:
         return []
     if not spectrum.passed:
-        return _without_comparison(better or spectrum.suspects)
+        return _without_comparison(better or spectrum.suspects, most)
     found = better or spectrum.suspects
-    lines = [_suspect_line(one, spectrum) for one in found[:_MAX_SUSPECTS]]
+    lines = [_suspect_line(one, spectrum) for one in found[:most]]
     return [f"suspects (lines that set this test apart from {spectrum.passed} passing ones):", *lines]
 
 
-def _without_comparison(found: list[Suspect]) -> list[str]:
+def _without_comparison(found: list[Suspect], most: int) -> list[str]:
     """Functions that ran, if there is no passing test to compare with."""
     if not found:
         return []
-    lines = [f"  {_place(one)}: {_shorten(one.text)}" for one in found[:_MAX_SUSPECTS]]
+    lines = [f"  {_place(one)}: {_shorten(one.text)}" for one in found[:most]]
     return ["no passing test to compare with; functions that ran:", *lines]
 
 
@@ -141,11 +146,11 @@ def _kept_line(one: Kept) -> str:
     )
 
 
-def _chain_text(recording: Recording) -> list[str]:
+def _chain_text(recording: Recording, most: int) -> list[str]:
     if not recording.chain:
         return []
-    lines = [_link_line(one, first=number == 0) for number, one in enumerate(recording.chain[:_MAX_LINKS])]
-    left = len(recording.chain) - _MAX_LINKS
+    lines = [_link_line(one, first=number == 0) for number, one in enumerate(recording.chain[:most])]
+    left = len(recording.chain) - most
     lines += [f"  … {left} more"] if left > 0 else []
     lines += [f"  ended: {recording.chain_end}"] if recording.chain_end else []
     return ["way back from the failure:", *lines]

@@ -116,6 +116,24 @@ def test_the_way_back_has_values_and_its_end() -> None:
     )
 
 
+def test_shared_objects_and_state_come_first_and_little_of_the_rest_after_them() -> None:
+    suspects = [{**GROUP, "line": line, "passing": 1} for line in range(1, 7)]
+    recording: dict[str, Any] = {"chain": [{**GROUP, "line": line} for line in range(1, 11)]}
+    plain = {"type": "KeyError", "path": "shop/group.py", "line": 24}
+    spectrum = {"passed": 9, "suspects": suspects, "plain": plain}
+    lines = render_diagnosis(Diagnosis.model_validate({"spectrum": spectrum, "recording": recording})).split(
+        "\n"
+    )
+    assert [line[:8] for line in lines if line[0] != " "] == ["suspects", "way back"]
+    assert len(lines) == 2 + 5 + 8 + 1
+    recording["kept"] = [{"written": GROUP, "read": GROUP, "name": "self.seen", "function": "merged"}]
+    lines = render_diagnosis(Diagnosis.model_validate({"spectrum": spectrum, "recording": recording})).split(
+        "\n"
+    )
+    assert [line[:8] for line in lines if line[0] != " "] == ["state th", "suspects", "way back"]
+    assert len(lines) == 3 + 2 + 3 + 5 + 1
+
+
 def test_limits_and_a_run_that_differs_are_told() -> None:
     text = diagnosis(
         spectrum={"cut": "the time for it was over after 3 tests"},
