@@ -52,8 +52,9 @@ def _changed_parts(hunk: Sequence[str]) -> Iterator[str]:
     found = _HUNK.match(hunk[0])
     old, new = map(int, found.groups()) if found else (1, 1)
     body = [line for line in hunk[1:] if line]
-    changed = [number for number, line in enumerate(body) if line[0] in "+-"]
-    near = [number for number in range(len(body)) if any(abs(number - one) <= _CONTEXT for one in changed)]
+    changed = (number for number, line in enumerate(body) if line[0] in "+-")
+    around = {near for number in changed for near in range(number - _CONTEXT, number + _CONTEXT + 1)}
+    near = sorted(around.intersection(range(len(body))))
     begun = 0
     for _, group in groupby(enumerate(near), key=lambda each: each[1] - each[0]):
         shown = [number for _, number in group]
