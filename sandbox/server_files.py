@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.spec import Lifetime, SandboxInfo
+from sandbox.user_folders import state_folder
 
 try:
     import fcntl
@@ -128,12 +129,7 @@ class ServerFiles:
 
 def _folder(environ: Mapping[str, str]) -> Path:
     """Folder of this user that outlives logins; the runtime folder does not."""
-    state = environ.get("XDG_STATE_HOME", "")
-    try:
-        base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
-    except RuntimeError:  # a user without a home
-        base = Path(os.devnull)
-    return base / "pdbox" / "servers"
+    return (state_folder(environ) or Path(os.devnull)) / "servers"
 
 
 def has_dead_servers(environ: Mapping[str, str] | None = None) -> bool:

@@ -58,7 +58,7 @@ sandbox.guest.supervisor.program sandbox.guest.supervisor.connection sandbox.gue
 sandbox.guest.supervisor.server
 sandbox.guest.supervisor.main
 sandbox.errors
-sandbox.concurrency sandbox.host_files sandbox.ignore_rules sandbox.image_names
+sandbox.concurrency sandbox.host_files sandbox.ignore_rules sandbox.image_names sandbox.user_folders
 sandbox.spec
 sandbox.server_files
 sandbox.backend sandbox.transport

@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 from sandbox.errors import SandboxError
 from sandbox.opening.request import SessionRequest
 from sandbox.session.workspace import WrittenFile
+from sandbox.user_folders import state_folder
 
 log = logging.getLogger(__name__)
 
@@ -116,12 +117,8 @@ class KeptEdits:
     @classmethod
     def in_state_folder(cls, environ: Mapping[str, str], max_age_s: float) -> KeptEdits | None:
         """Keep them where programs of this user keep their state; None if there is no such place."""
-        home = environ.get("XDG_STATE_HOME", "")
-        try:
-            state = Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "state"
-        except RuntimeError:
-            return None
-        return cls(state / "pdbox" / "edits", max_age_s)
+        state = state_folder(environ)
+        return None if state is None else cls(state / "edits", max_age_s)
 
     async def begin(self, owner: str, key: str, opened: Opened | None = None) -> Journal | None:
         """Return the journal of a session, begun anew unless it has one; None, with a line in the log, if none can be written.

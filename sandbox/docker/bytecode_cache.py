@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from sandbox.user_folders import cache_folder
+
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 4 << 20
@@ -33,12 +35,7 @@ class BytecodeCache:
     @classmethod
     def of(cls, environ: Mapping[str, str], digest: str) -> Self:
         """Return the cache of this user for the source with this digest."""
-        cache = environ.get("XDG_CACHE_HOME", "")
-        try:
-            base = Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache"
-        except RuntimeError:  # a user without a home
-            base = Path(os.devnull)
-        return cls(base / "pdbox" / "guest" / digest[:32])
+        return cls((cache_folder(environ) or Path(os.devnull)) / "guest" / digest[:32])
 
     def read(self, image: str) -> bytes:
         """Read the bytecode for an image id; empty if there is none."""

@@ -28,6 +28,7 @@ from sandbox.opening.request import SessionRequest
 from sandbox.session.session import Session
 from sandbox.spec import SandboxSpec
 from sandbox.transport import guest_bundle
+from sandbox.user_folders import state_folder
 
 log = logging.getLogger(__name__)
 
@@ -57,12 +58,8 @@ class KeptSetups:
     @classmethod
     def in_state_folder(cls, environ: Mapping[str, str], max_bytes: int) -> KeptSetups | None:
         """Keep them where programs of this user keep their state; None if there is no such place, or no byte allowed."""
-        home = environ.get("XDG_STATE_HOME", "")
-        try:
-            state = Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "state"
-        except RuntimeError:
-            return None
-        return cls(state / "pdbox" / "setups", max_bytes) if max_bytes else None
+        state = state_folder(environ)
+        return cls(state / "setups", max_bytes) if state is not None and max_bytes else None
 
     def open(self, key: str) -> BinaryIO | None:
         """Open an archive, and note its use. Blocks."""
