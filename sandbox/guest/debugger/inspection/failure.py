@@ -8,6 +8,7 @@ import linecache
 import re
 import sys
 import types
+from itertools import islice
 
 from ..isolation.own_frames import is_ours
 from . import called_functions, preparation, safe_repr
@@ -75,30 +76,23 @@ class Failure:
         if test is not None and test[0] is frame:
             lines = _lines(frame)
             texts += lines[_start_of(frame, lines, line) : line - 1][::-1]
-        room, rows = called_functions.SOURCE, []
-        for code in called_functions.named_in(frame, texts):
-            if code is frame.f_code or not self._session.project.has(code.co_filename):
-                continue
-            lines, first = called_functions.source_of(code)
-            size = sum(map(len, lines)) + 8 * len(lines)
-            lines, room = (lines, room - size) if size <= room else ([], room)
-            rows.append(dict(where(code, first), lines=lines))
-            if len(rows) == called_functions.MAX:
-                break
-        return rows
+        codes = (code for code in called_functions.named_in(frame, texts) if code is not frame.f_code)
+        return list(islice(self._described(codes, called_functions.SOURCE, where), called_functions.MAX))
 
     def _preparation(self, test, where):
         """Return what prepared the test, `setUp` and fixtures, as far as it is short, with its source."""
-        room, rows = preparation.SOURCE, []
-        for code in preparation.named_in(test[0]) if test is not None else ():
-            if not self._session.project.has(code.co_filename):
-                continue
-            lines, first = called_functions.source_of(code)
-            size = sum(map(len, lines)) + 8 * len(lines)
-            if lines and size <= room and len(rows) < preparation.MAX:
-                room -= size
-                rows.append(dict(where(code, first), lines=lines))
-        return rows
+        codes = preparation.named_in(test[0]) if test is not None else ()
+        found = self._described(codes, preparation.SOURCE, where)
+        return list(islice((row for row in found if row["lines"]), preparation.MAX))
+
+    def _described(self, codes, room, where):
+        """Yield the functions of the repository, with their source as far as there is room for it."""
+        for code in codes:
+            if self._session.project.has(code.co_filename):
+                lines, first = called_functions.source_of(code)
+                size = sum(map(len, lines)) + 8 * len(lines)
+                lines, room = (lines, room - size) if size <= room else ([], room)
+                yield dict(where(code, first), lines=lines)
 
     def _test_frame(self):
         """Return (frame, line) of the running test, or None."""
