@@ -30,38 +30,26 @@ async def read_excerpts(
     files: dict[str, tuple[list[str], Marks]] = {}
     wanted = _best_first(found)
     excerpts: list[str] = []
-    for place in wanted:
+    for place, *others in wanted:
         if place.path not in files:
             if len(files) == _MAX_FILES:
                 continue
-            names = list(dict.fromkeys(each.function for each in wanted if each.path == place.path))
+            names = [each.function for each, *_ in wanted if each.path == place.path]
             try:
                 file, marks = await session.workspace.read_marked(place.path, names)
             except (InvalidArgument, NotFound):
                 continue
             files[place.path] = file.lines, marks
         lines = {line for path, line in shown if path == place.path}
-        named = [
-            one.line for one in _places(found) if (one.path, one.function) == (place.path, place.function)
-        ]
-        text = _excerpt(place, *files[place.path], lines, named)
+        text = _excerpt(place, *files[place.path], lines, [one.line for one in (place, *others)])
         if text and len(text) <= room:
             excerpts.append(text)
             room -= len(text)
     return excerpts
 
 
-def _best_first(found: Diagnosis) -> list[Place]:
-    """One place for each function, the most telling functions first."""
-    first: dict[tuple[str, str], Place] = {}
-    for place in _places(found):
-        if place.function != "<module>":
-            first.setdefault((place.path, place.function), place)
-    return list(first.values())
-
-
-def _places(found: Diagnosis) -> list[Place]:
-    """Places of shared objects, of state that is kept, of this test alone, and on the way back, in turn."""
+def _best_first(found: Diagnosis) -> list[list[Place]]:
+    """The places in each function: of shared objects, of state that is kept, of this test alone, on the way back."""
     recording = found.recording or Recording()
     lists: list[Sequence[Place]] = [
         [place for alias in recording.aliases[:2] for place in (alias.changed, alias.stored)],
@@ -69,7 +57,11 @@ def _places(found: Diagnosis) -> list[Place]:
         (recording.suspects or (found.spectrum.suspects if found.spectrum else []))[:5],
     ]
     in_turn = (place for places in zip_longest(*lists) for place in places if place is not None)
-    return [*in_turn, *recording.chain[:8]]
+    functions: dict[tuple[str, str], list[Place]] = {}
+    for place in (*in_turn, *recording.chain[:8]):
+        if place.function != "<module>":
+            functions.setdefault((place.path, place.function), []).append(place)
+    return list(functions.values())
 
 
 def _excerpt(
@@ -95,7 +87,7 @@ def _excerpt(
     whole = f"{head}\n{number_without_docstring(list(_clipped(lines, first, last)), first)}"
     if len(whole) <= _MAX_FUNCTION:
         return whole
-    near = [line for line in named if abs(line - place.line) <= _NEAR] or [place.line]
+    near = [line for line in (place.line, *named) if abs(line - place.line) <= _NEAR]
     start, end = max(first, min(near) - _AROUND), min(last, max(near) + _AROUND)
     part = number_without_docstring(list(_clipped(lines, start, end)), start)
     return f"{head}, lines {start}-{end}\n{part}"
