@@ -1,4 +1,4 @@
-"""Whether bubblewrap can make sandboxes on this machine, and the backend that tests without containers use."""
+"""Detection of a bubblewrap that works on this machine; the backend that tests without containers use."""
 
 from __future__ import annotations
 

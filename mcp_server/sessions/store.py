@@ -308,15 +308,10 @@ class SessionStore:
     async def check(
         self, owner: str, session: Session, lost: SandboxError | None = None, *, reopens: bool = False
     ) -> None:
-        """Drop the session if its sandbox is really gone, rather than one connection to it.
-
-        Args:
-            lost: the reason, as a call on it came to know it.
-            reopens: the next call opens the session again.
+        """Drop the session if its sandbox is really gone.
 
         Raises:
-            NotFound: it is gone, and its edits are kept; its time was over; or it was closed meanwhile.
-            SandboxLost: the guest broke the protocol.
+            NotFound, SandboxLost: as `SessionEnds.check` does, which has the arguments.
         """
         await self._ends.check(owner, session, lost, reopens=reopens)
 

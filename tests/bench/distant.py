@@ -1,4 +1,4 @@
-"""How often `diagnose` names a function that the fix changes, and after how many characters, of bugs far from their test."""
+"""Share of the distant bugs for which `diagnose` names a function that the fix changes, and the place where it does."""
 
 from __future__ import annotations
 

@@ -7,12 +7,12 @@ licence, whose text is in the package.
 
 from __future__ import annotations
 
-import ast
 import re
 import tarfile
 from pathlib import Path
 
 from mcp_server.tasks.folder import Task, load_task
+from sandbox.guest.diagnosis.sources import Sources
 
 NAMES = sorted(path.name.partition(".")[0] for path in Path(__file__).parent.glob("*.tar.xz"))
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? ")
@@ -27,7 +27,7 @@ def unpack(name: str, folder: Path) -> Task:
 
 def changed_functions(repo: Path, patch: str) -> set[tuple[str, str]]:
     """(path, qualified name) of the functions in `repo` of which a patch changes lines."""
-    found: set[tuple[str, str]] = set()
+    sources, found = Sources(), set[tuple[str, str]]()
     path, number = "", 0
     for line in patch.splitlines():
         if line.startswith("--- "):
@@ -37,22 +37,5 @@ def changed_functions(repo: Path, patch: str) -> set[tuple[str, str]]:
         elif line[:1] in "- ":
             number += 1
         if line[:1] in "-+" and not line.startswith(("---", "+++")):
-            found.add((path, _function_at(repo / path, number)))
-    return {(path, name) for path, name in found if name}
-
-
-def _function_at(file: Path, number: int) -> str:
-    waiting: list[tuple[ast.AST, str]] = [(ast.parse(file.read_text("utf-8")), "")]
-    found, start = "", 0
-    while waiting:
-        node, prefix = waiting.pop()
-        for child in ast.iter_child_nodes(node):
-            name = prefix
-            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                name = f"{prefix}{child.name}"
-                within = child.lineno <= number <= (child.end_lineno or 0)
-                if within and child.lineno > start and not isinstance(child, ast.ClassDef):
-                    found, start = name, child.lineno
-                name += "."
-            waiting.append((child, name))
-    return found
+            found.add((path, sources.function_at(str(repo / path), number)[0]))
+    return {(path, name) for path, name in found if name != "<module>"}
