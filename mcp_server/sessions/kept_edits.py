@@ -11,8 +11,8 @@ import logging
 import os
 import time
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +24,11 @@ from sandbox.errors import SandboxError
 from sandbox.opening.request import SessionRequest
 from sandbox.session.workspace import WrittenFile
 from sandbox.user_folders import state_folder
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 log = logging.getLogger(__name__)
 
@@ -175,7 +180,7 @@ class KeptEdits:
                 elif changed > time.time() + 60:
                     with suppress(OSError):
                         os.utime(path)  # the clock was wrong: neither lost nor kept for ever
-            with suppress(OSError):
+            with suppress(OSError), _hold(self._folder):
                 owner.rmdir()  # if it is empty
 
 
@@ -203,9 +208,11 @@ class Journal:
         elif opened is None:
             raise FileNotFoundError(f"{self._path} is missing")
         else:
-            for folder in (self._path.parent.parent, self._path.parent):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _replace(self._path, [_pack(opened.model_dump_json().encode(), b"")], sync=False)
+            folder = self._path.parent
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _hold(folder.parent):
+                folder.mkdir(mode=0o700, exist_ok=True)
+                _replace(self._path, [_pack(opened.model_dump_json().encode(), b"")], sync=False)
         self._rewrite_at = self._path.stat().st_size + _SLACK
 
     async def keep(self, files: Sequence[WrittenFile]) -> None:
@@ -244,6 +251,23 @@ class Journal:
         records += [_pack_files([file]) for file in kept.files.values()]
         _replace(self._path, records, sync=True)
         self._rewrite_at = 2 * sum(map(len, records)) + _SLACK
+
+
+@contextmanager
+def _hold(folder: Path) -> Generator[None]:
+    """Hold the lock of the folder of all sessions: a sweep of any server may remove an empty folder that is to get a file.
+
+    File systems and systems without such locks do without.
+    """
+    descriptor = os.open(folder, os.O_RDONLY) if fcntl is not None else -1
+    try:
+        if fcntl is not None:
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def _pack_files(files: Sequence[WrittenFile]) -> bytes:

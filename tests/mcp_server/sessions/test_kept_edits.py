@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 
+import anyio
 import pytest
 
 from mcp_server.sessions import kept_edits
@@ -93,6 +94,21 @@ async def test_what_is_old_or_too_much_is_swept_but_not_that_of_open_sessions(
         os.utime(tmp_path / "o" / str(number), (now - 10 * number - 10, now - 10 * number - 10))
     await edits.sweep({"held"})
     assert {path.name for path in (tmp_path / "o").iterdir()} == {"new", "0", "1", "2", "held"}
+
+
+async def test_a_session_that_begins_during_sweeps_is_kept(tmp_path: Path) -> None:
+    edits, others = KeptEdits(tmp_path), KeptEdits(tmp_path)
+    async with anyio.create_task_group() as tasks:
+
+        async def sweep() -> None:
+            while True:
+                await others.sweep(())
+
+        tasks.start_soon(sweep)
+        for number in range(300):
+            await begin(edits, str(number))
+            await edits.remove("o", str(number))
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_folder_that_can_not_be_written_costs_the_keeping_alone(tmp_path: Path) -> None:
