@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "serve": "serve an MCP client on stdin and stdout, or several over HTTP",
+    "install": "enter pdbox into the configuration of an MCP client",
     "demo": "show a debugging session: a client finds and fixes a bug in a sample",
     "doctor": "check whether sandboxes work on this machine",
     "tools": "list the tools as a model sees them",

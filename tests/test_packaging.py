@@ -21,7 +21,9 @@ TARGETS = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.M
 def test_the_readme_is_short_and_begins_with_what_a_user_does() -> None:
     assert len(README.splitlines()) <= 150
     assert max(map(len, README.splitlines())) <= 120
-    assert README.index("uv tool install") < README.index("claude mcp add") < README.index("make test")
+    assert (
+        README.index("uv tool install") < README.index("pdbox install --client") < README.index("make test")
+    )
 
 
 @pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md"])

@@ -87,7 +87,7 @@ def stdio_store(settings: Settings) -> SessionStore:
     Raises:
         InvalidArgument: no such repository or root.
     """
-    here = None if settings.root or settings.task or settings.container else _working_directory()
+    here = None if settings.root or settings.task or settings.container else working_directory()
     return _store(
         settings,
         _resolve_existing(settings.repo) if settings.repo else here,
@@ -252,7 +252,7 @@ def _resolve_existing(path: Path) -> Path:
     return real
 
 
-def _working_directory() -> Path | None:
+def working_directory() -> Path | None:
     """None where desktop clients start their servers: nobody means to debug `/` or all of a home."""
     here = Path.cwd().resolve()
     return None if here == Path(here.anchor) or here == Path.home().resolve() else here
