@@ -24,6 +24,7 @@ COMMANDS = {
     "install": "enter pdbox into the configuration of an MCP client",
     "demo": "show a debugging session: a client finds and fixes a bug in a sample",
     "doctor": "check whether sandboxes work on this machine",
+    "call": "call one tool; the session stays open between calls",
     "tools": "list the tools as a model sees them",
     "tasks": "import, list, show or verify tasks: repositories with a bug and hidden tests",
     "score": "score a patch for a task, in a fresh sandbox",
@@ -154,7 +155,9 @@ def _parse_arguments(command: str, words: Sequence[str]) -> argparse.Namespace:
     parser.set_defaults(run=module.run)
     module.arguments(parser)
     add_options(parser, module.SETTINGS, is_explained=not {"-h", "--help"}.isdisjoint(words))
-    return parser.parse_args(words)
+    # Options may stand between NAME=VALUE words, which argparse would not take by itself.
+    is_mixed = getattr(module, "TAKES_VALUES", False)
+    return parser.parse_intermixed_args(words) if is_mixed else parser.parse_args(words)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 from pydantic import ByteSize, ValidationError
 from pydantic.fields import FieldInfo
@@ -105,6 +105,19 @@ def read_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Setti
         error = exc.errors()[0]
         name = str(error["loc"][0])
         raise InvalidArgument(f"{sources[name]}: {error['msg']}, got {error['input']!r}.") from exc
+
+
+def flags_of(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
+    """The flags among the settings `names` that `args` were parsed from, for another command."""
+    words: list[str] = []
+    for name in names:
+        value: Any = getattr(args, _DESTINATION + name, None)
+        if isinstance(value, bool):
+            words.append(_flag(name) if value else "--no-" + _flag(name)[2:])
+        elif value is not None:
+            items = cast("list[str]", value if isinstance(value, list) else [value])
+            words += [f"{_flag(name)}={item}" for item in items]
+    return words
 
 
 def describe_unknown_variables(environ: Mapping[str, str]) -> list[str]:

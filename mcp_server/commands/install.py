@@ -93,15 +93,15 @@ def _entry(client: McpClient, scope: Scope, options: list[str], repo: Path | Non
     """
     _check_options(options)
     if any(option.partition("=")[0] in _SOURCES for option in options):
-        return client.entry(_command(), options, scope, None)
+        return client.entry(console_script(), options, scope, None)
     if repo is None and client.needs_repo(scope) and serve.working_directory() is None:
         raise InvalidArgument(f"{client.title} needs to be told the repository.", "--repo names it.")
     folder = (repo.expanduser() if repo else Path.cwd()).absolute()
     if not folder.is_dir():
         raise InvalidArgument(f"No such folder: {repo}.", "--repo takes a folder that exists.")
     if repo is not None:
-        return client.entry(_command(), ["--repo", str(folder), *options], scope, None)
-    return client.entry(_command(), options, scope, str(folder))
+        return client.entry(console_script(), ["--repo", str(folder), *options], scope, None)
+    return client.entry(console_script(), options, scope, str(folder))
 
 
 def _check_options(options: list[str]) -> None:
@@ -118,7 +118,7 @@ def _check_options(options: list[str]) -> None:
                 raise InvalidArgument(f"--{name.replace('_', '-')} {path} is relative.", _ELSEWHERE)
 
 
-def _command() -> str:
+def console_script() -> str:
     """The absolute path of the console script. Clients on a desktop have no shell's PATH.
 
     Raises:

@@ -17,6 +17,7 @@ from tests.e2e.client import PDBOX
 HOME = Path(__file__).parents[2]
 FIELDS = Settings.model_fields.items()
 WORDS = {
+    "call": ["eval"],
     "image": ["list"],
     "sessions": ["list"],
     "tasks": ["list"],
