@@ -25,6 +25,7 @@ COMMANDS = {
     "demo": "show a debugging session: a client finds and fixes a bug in a sample",
     "doctor": "check whether sandboxes work on this machine",
     "call": "call one tool; the session stays open between calls",
+    "shell": "call tools and pdb at a prompt",
     "tools": "list the tools as a model sees them",
     "tasks": "import, list, show or verify tasks: repositories with a bug and hidden tests",
     "score": "score a patch for a task, in a fresh sandbox",
