@@ -127,9 +127,8 @@ def console_script() -> str:
     beside = shutil.which("pdbox", path=str(Path(sys.executable).parent))
     named = shutil.which("pdbox")
     if named and beside and Path(named).resolve() == Path(beside).resolve():
-        return str(
-            Path(named).absolute()
-        )  # the link of a tool installer, which stays when its environment moves
+        # The link of a tool installer, which stays when its environment moves.
+        return str(Path(named).absolute())
     if beside is None:
         raise NotFound(
             "pdbox has no command in this environment.", "Install it: uv tool install, or pipx install."

@@ -20,6 +20,7 @@ from mcp_server.commands import call
 from mcp_server.commands.call import Connection, Outcome
 from mcp_server.settings import Settings
 from sandbox.errors import InvalidArgument
+from sandbox.user_folders import state_folder
 
 try:
     import readline
@@ -142,15 +143,15 @@ def _prepare(tools: Mapping[str, Tool], environ: Mapping[str, str]) -> Path | No
     lines.set_completer_delims(" ")
     # macOS has libedit in the place of readline.
     lines.parse_and_bind("bind ^I rl_complete" if "libedit" in (lines.__doc__ or "") else "tab: complete")
-    state = Path(environ.get("XDG_STATE_HOME", ""))
+    folder = state_folder(environ)
+    if folder is None:
+        return None
+    file = folder / "shell_history"
     try:
-        file = (
-            (state if state.is_absolute() else Path.home() / ".local" / "state") / "pdbox" / "shell_history"
-        )
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file.touch(0o600)
         lines.read_history_file(file)
-    except (OSError, RuntimeError):
+    except OSError:
         return None
     return file
 
