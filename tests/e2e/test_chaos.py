@@ -166,7 +166,9 @@ class Worker:
     handle: str = ""
     acknowledged: dict[str, str] = field(default_factory=dict[str, str])
     doubtful: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """Contents of the edits since then that were not answered: each may have been made."""
+    """Contents of the edits since then that were not answered: each may have been made, and also be lost with its sandbox."""
+    tried: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """Hashes of all contents that were ever sent."""
 
     async def work(self) -> None:
         """Connect again and again."""
@@ -213,7 +215,8 @@ class Worker:
 
     async def open(self, client: Session) -> None:
         opened = await self.call(client, "start_session", repo=str(self.repo), entrypoint="python app.py")
-        self.handle, self.acknowledged, self.doubtful = opened["session_id"], {"app.py": APP}, {}
+        self.handle, self.acknowledged = opened["session_id"], {"app.py": APP}
+        self.doubtful, self.tried = {}, {}
 
     async def recover(self, client: Session, told: str) -> None:
         """Do what the message says."""
@@ -237,6 +240,7 @@ class Worker:
         mark = uuid.uuid4().hex
         content = APP.replace("none", mark) if path == "app.py" else f"{mark}\n" * random.randrange(1, 200)
         self.doubtful.setdefault(path, []).append(content)
+        self.tried.setdefault(path, []).append(_hash(content))
         await self.call(client, "rewrite", path=path, new_code=content, session_id=self.handle)
         self.acknowledged[path] = content
         del self.doubtful[path]
@@ -261,11 +265,12 @@ class Worker:
             texts = [*self.doubtful.get(path, []), self.acknowledged.get(path, "")]
             command = f"cat {path} 2>/dev/null | sha256sum"
             found = (await self.call(client, "bash", command=command, session_id=self.handle))["output"][:64]
-            same = [text for text in texts if hashlib.sha256(text.encode()).hexdigest() == found]
-            if not same:
-                self.run.wrong.append(f"{self.number}: {path} is none of {len(texts)} versions")
-            elif self.doubtful.pop(path, None) is not None and same[0]:
-                self.acknowledged[path] = same[0]
+            if found not in map(_hash, texts):
+                tried = self.tried.get(path, [])
+                back = len(tried) - tried.index(found) if found in tried else None
+                self.run.wrong.append(
+                    f"{self.number}: {path} is none of {len(texts)} versions, edit {back} from the last of {len(tried)}"
+                )
         self.run.done["compared"] += 1
 
     def marks(self) -> set[str]:
@@ -279,6 +284,10 @@ class Worker:
         assert scope.cancelled_caught
         self.run.wrong.append(f"{self.number}: `{tool}` hung")
         raise ConnectionError
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 async def break_things(run: Run) -> None:
