@@ -16,12 +16,12 @@ from sandbox.session.diagnosis import (
     Suspect,
 )
 
-_MAX_SUSPECTS, _FEW_SUSPECTS = 5, 3
-_MAX_ALIASES = 3
+_MAX_SUSPECTS, _FEW_SUSPECTS = 4, 3
+_MAX_ALIASES = 2
 _MAX_KEPT = 2
 _MAX_VALUES = 2
-_MAX_LINKS, _FEW_LINKS = 8, 5
-_MAX_TEXT = 90
+_MAX_LINKS, _FEW_LINKS = 7, 4
+_MAX_TEXT = 80
 _MAX_ONLY = 2
 _MAX_COMPARISON = 1500
 _MAX_LENGTH = 2500
@@ -114,9 +114,9 @@ def _without_comparison(found: list[Suspect], most: int) -> list[str]:
 
 
 def _suspect_line(one: Suspect, spectrum: Spectrum) -> str:
-    others = f"and {one.passing} of {spectrum.passed} others" if one.passing else "only"
-    more = f" (also :{', :'.join(map(str, one.more[:3]))})" if one.more else ""
-    return f"  {_place(one)}: {_shorten(one.text)}   ran in this test {others}{more}"
+    others = f"in {one.passing} of {spectrum.passed}" if one.passing else "only here"
+    more = f", also :{', :'.join(map(str, one.more[:3]))}" if one.more else ""
+    return f"  {_place(one)}: {_shorten(one.text)}   ({others}{more})"
 
 
 def _aliases_text(aliases: list[Alias]) -> list[str]:
@@ -126,10 +126,18 @@ def _aliases_text(aliases: list[Alias]) -> list[str]:
 
 
 def _alias_line(one: Alias) -> str:
+    changed = "no longer the same object from" if one.parted else "changed at"
     return (
-        f"  {one.kind} stored at {_place(one.stored)} as {one.name}: {_shorten(one.stored.text, 60)}\n"
-        f"    changed at {_place(one.changed)} through {one.through}: {_shorten(one.changed.text, 60)}"
+        f"  {one.kind} stored at {_named(one.stored, 'as', one.name)}\n"
+        f"    {changed} {_named(one.changed, 'through', one.through)}"
     )
+
+
+def _named(place: Place, word: str, name: str) -> str:
+    """A place with its source, and a name that its source does not tell."""
+    text = _shorten(place.text, 70)
+    told = name.removesuffix(" +=").removesuffix(" =").removesuffix("[…]") in text
+    return f"{_place(place)}{'' if told else f' {word} {name}'}: {text}"
 
 
 def _kept_text(found: list[Kept]) -> list[str]:
@@ -139,33 +147,46 @@ def _kept_text(found: list[Kept]) -> list[str]:
 
 
 def _kept_line(one: Kept) -> str:
-    shared = f" (class attribute of :{one.shared_at}, the same for all instances)" if one.shared_at else ""
+    notes = [
+        f"class attribute of :{one.shared_at}, the same for all instances" if one.shared_at else "",
+        f"of the object in {one.holder}, set at {_place(one.held)}" if one.held else "",
+        "" if one.function else "a global",
+    ]
+    about = "; ".join(note for note in notes if note)
+    by = ", before that ".join(_place(each, has_line=False) for each in one.writers)
+    later = f" in a later call of {one.function}()" if one.function not in ("", one.read.function) else ""
     return (
-        f"  {one.name}{shared} written at {_place(one.written)}: {_shorten(one.written.text, 60)}\n"
-        f"    read in a later call of {one.function}() at {_place(one.read)}: {_shorten(one.read.text, 60)}"
+        f"  {one.name}{about and f' ({about})'} {'written' if one.function else 'changed'} at {_place(one.written)}: "
+        f"{_shorten(one.written.text, 60)}{by and f', by {by}'}\n"
+        f"    read{later or (' in a later call' if one.function else '')} at {_place(one.read)}: {_shorten(one.read.text, 60)}"
     )
 
 
 def _chain_text(recording: Recording, most: int) -> list[str]:
+    """The links; of the first one, which is the failing line, the value alone."""
     if not recording.chain:
         return []
-    lines = [_link_line(one, first=number == 0) for number, one in enumerate(recording.chain[:most])]
+    shown = recording.chain[:most]
+    before = ["", *(one.value for one in shown)]
+    lines = [_link_line(one, value, first=one is shown[0]) for one, value in zip(shown, before, strict=False)]
     left = len(recording.chain) - most
     lines += [f"  … {left} more"] if left > 0 else []
     lines += [f"  ended: {recording.chain_end}"] if recording.chain_end else []
     return ["way back from the failure:", *lines]
 
 
-def _link_line(one: Link, *, first: bool) -> str:
-    arrow = "  " if first else "  ← "
-    value = f" = {_shorten(one.value, 60)}" if one.value else ""
+def _link_line(one: Link, before: str, *, first: bool) -> str:
+    """A link; its value if it is another one than that of the link before."""
+    value = f" = {_shorten(one.value, 60)}" if one.value and one.value != before else ""
     name = f"{one.name}{value}  " if one.name else ""
-    return f"{arrow}{name}{_place(one)}: {_shorten(one.text, 70)}"
+    if first:
+        return f"  {name}{_place(one)}" if name else f"  {_place(one)}: {_shorten(one.text, 70)}"
+    return f"  ← {name}{_place(one)}: {_shorten(one.text, 60)}"
 
 
 def _values_text(recording: Recording) -> list[str]:
     return [
-        f"{_shorten(one.value, 60)} appears first at {_place(one)} as {one.name}: {_shorten(one.text, 60)}"
+        f"{_shorten(one.value, 40)} appears first at {_place(one)} as {one.name}: {_shorten(one.text, 60)}"
         for one in recording.values[:_MAX_VALUES]
     ]
 
@@ -191,9 +212,11 @@ def _notes(found: Diagnosis, recording: Recording) -> list[str]:
     return [f"note: {_shorten(note, 200)}" for note in notes[:5]]
 
 
-def _place(one: Place) -> str:
-    call = "" if one.function == "<module>" else f" {one.function}()"
-    return f"{one.path}:{one.line}{call}"
+def _place(one: Place, *, has_line: bool = True) -> str:
+    """Path, line and function; no test, which the answer names anyway."""
+    names = one.function.split(".")
+    call = "" if names[0] == "<module>" or names[-1].startswith("test") else f" {one.function}()"
+    return f"{one.path}{f':{one.line}' if has_line else ''}{call}"
 
 
 def _shorten(text: str, longest: int = _MAX_TEXT) -> str:

@@ -53,7 +53,11 @@ def _best_first(found: Diagnosis) -> list[list[Place]]:
     recording = found.recording or Recording()
     lists: list[Sequence[Place]] = [
         [place for alias in recording.aliases[:2] for place in (alias.changed, alias.stored)],
-        [place for kept in recording.kept[:2] for place in (kept.written, kept.read)],
+        [
+            place
+            for kept in recording.kept[:2]
+            for place in (kept.written, *([kept.held] if kept.held else []), *kept.writers[:2], kept.read)
+        ],
         (recording.suspects or (found.spectrum.suspects if found.spectrum else []))[:5],
     ]
     in_turn = (place for places in zip_longest(*lists) for place in places if place is not None)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
 from sandbox.errors import InvalidArgument, PdboxError
-from sandbox.session.debugger import StopReply
+from sandbox.session.debugger import Function, StopReply
 from sandbox.session.diagnosis import Diagnosis
 from sandbox.session.session import Session
 from sandbox.session.test_command import PYTEST
@@ -22,10 +23,10 @@ from tools._truncation import SourceText, Truncatable
 
 _MAX_STOPS = 100
 _MAX_VALUE = 300
-_SOURCE_OF_TEST = 2000
-"""Characters of source after a failure in the test itself, far from its cause."""
-_SOURCE_BELOW = 1000
-"""Characters of source after a failure in the repository's code: the path to it tells most."""
+_WHOLE = 4000
+"""Characters of an answer, which the source of functions fills up."""
+_LEAST_SOURCE = 1000
+"""Characters of source that are shown whatever the rest takes."""
 
 
 class DiagnoseAnswer(StopAnswer):
@@ -76,9 +77,28 @@ async def diagnose(
     values = [await _evaluate(session, text) for text in expressions[:20]] if stop.state == "stopped" else []
     text, found = await _diagnose(session, report, stop, entrypoint, end, against, in_order=in_order)
     shown = stop_answer(stop, session)
-    room = _SOURCE_BELOW if shown.call_path else _SOURCE_OF_TEST
-    functions = await read_excerpts(session, found, _places_in(shown), room) if found else []
-    return DiagnoseAnswer.model_construct(**dict(shown), values=values, diagnosis=text, functions=functions)
+    whole = DiagnoseAnswer.model_construct(**dict(shown), values=values, diagnosis=text)
+    return whole if found is None else await _with_source(session, whole, found)
+
+
+async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis) -> DiagnoseAnswer:
+    """Add the functions that the diagnosis names, then those that the failing line called, as far as there is room."""
+    answer = whole.model_copy(update={"called": []})
+    room = max(_LEAST_SOURCE, _WHOLE - len(render(answer)))
+    functions = await read_excerpts(session, found, _places_in(answer), room)
+    called = list(_not_shown(whole.called, functions, room - sum(map(len, functions))))
+    return answer.model_copy(update={"called": called, "functions": functions})
+
+
+def _not_shown(called: list[Function], functions: list[str], room: int) -> Iterator[Function]:
+    """Called functions whose source is not among `functions`, and which have `room`."""
+    heads = [text.split("\n", 1)[0].partition(",")[0].rpartition(" ") for text in functions]
+    shown = {(path, name.rpartition(".")[2]) for path, _, name in heads}
+    for one in called:
+        size = sum(len(line) + len(" 1234  ") for line in one.lines)
+        if one.lines and (one.path, one.function) not in shown and size <= room:
+            yield one
+            room -= size
 
 
 async def _first_failing(session: Session, report: Report, timeout_s: float) -> str | None:
@@ -147,11 +167,7 @@ async def _diagnose(
 
 def _places_in(stop: StopAnswer) -> list[tuple[str, int]]:
     """A path and line of each function of which a stop shows the source."""
-    frames = [
-        *stop.call_path[:1],
-        *(one for one in stop.called if one.lines),
-        *([stop.frame] if stop.frame else []),
-    ]
+    frames = [*stop.call_path[:1], *([stop.frame] if stop.frame else [])]
     return [(one.path, one.line) for one in frames]
 
 

@@ -60,17 +60,21 @@ class Spectrum(_Data):
 
 
 class Alias(_Data):
-    """An object that two names hold, and that was changed through one of them."""
+    """An object that two names hold, and that was changed through one of them.
+
+    `parted`: instead, the name `through` was set to another object at `changed`, and `name` keeps the old one.
+    """
 
     stored: Place
     name: Text
     changed: Place
     through: Text
     kind: Text = ""
+    parted: bool = False
 
 
 class Kept(_Data):
-    """State that one call of a function wrote and a later call of it read."""
+    """State that one call of a function wrote and a later call of it read; without a function, a global of a module."""
 
     written: Place
     read: Place
@@ -78,6 +82,11 @@ class Kept(_Data):
     function: Text = ""
     shared_at: Number = 0
     """Line, in the file of `written`, of the class attribute that it is; 0 if it is none."""
+    writers: Annotated[list[Place], Field(max_length=10)] = []
+    """Functions that changed the global before it was read, the last first; a helper's caller in its place."""
+    held: Place | None = None
+    """Place at which the object that has the state became that of `holder`, which outlives calls."""
+    holder: Text = ""
 
 
 class Link(Place):

@@ -10,6 +10,8 @@ _MAX_OBJECTS = 20_000
 _MAX_PAIRS = 200
 _SUSPECT = 0.6
 MAX_ALIASES = 6
+MAX_PARTED = 2
+_MAX_HOLDERS = 12
 
 
 class Holder:
@@ -44,6 +46,73 @@ def find(events, is_test_code, score_of_line, distances):
             if key not in best or best[key][0] < score:
                 best[key] = (score, holder.event, holder.name, change, through)
     return sorted(best.values(), key=lambda found: (-found[0], found[1]))[:MAX_ALIASES]
+
+
+def find_parted(events, is_test_code, score_of_line):
+    """Containers that two attributes held until one of them was set to another: (score, stored event, name, event, name), the best first.
+
+    The attribute that was set later keeps the old object, and is read after that. A function that does both at once
+    means it.
+    """
+    loads = _last_loads(events)
+    best = {}
+    for target, held in _holders(events).items():
+        for first, second in _pairs_of_attributes(events, target, held):
+            last_load = loads.get(_attribute(events, second), -1)
+            parted = _next_store(events, first, second.event, target)
+            if parted is None or not parted < last_load:
+                continue
+            again = _next_store(events, second, second.event, target)
+            place, stored = events.site(parted), events.site(second.event)
+            if (again is not None and again < last_load) or place.scope is stored.scope:
+                continue
+            if is_test_code(place.scope.filename) or is_test_code(stored.scope.filename):
+                continue
+            score = 2.0 + 3 * max(score_of_line(place), score_of_line(stored))
+            key = (stored.scope.filename, stored.line, place.scope.filename, place.line)
+            if key not in best or best[key][0] < score:
+                best[key] = (score, second.event, second.name, parted, first.name)
+    return sorted(best.values(), key=lambda found: (-found[0], found[1]))[:MAX_PARTED]
+
+
+def _pairs_of_attributes(events, target, held):
+    """Pairs of attributes that hold the container with the id `target`, the one that was set earlier first."""
+    attributes = [one for one in held if _is_attribute_of(events, one, target)][:_MAX_HOLDERS]
+    for number, first in enumerate(attributes):
+        for second in attributes[number + 1 :]:
+            if _attribute(events, first) != _attribute(events, second):
+                yield first, second
+
+
+def _is_attribute_of(events, holder, target):
+    is_attribute = (
+        events.site(holder.event).kind == kinds.BASE and events.site(holder.event).extra[0] == "store"
+    )
+    return is_attribute and id(events.value_of[events.stored_value_event(holder.event)]) == target
+
+
+def _attribute(events, holder):
+    """(id of the object, name) of an attribute that holds something."""
+    return holder.owner, events.site(holder.event).name
+
+
+def _next_store(events, holder, after, target):
+    """The next event after `after` that sets a holder's attribute to another object than that with the id `target`."""
+    for event in events.attribute_stores(*_attribute(events, holder), after):
+        stored = events.stored_value_event(event)
+        if stored is not None and id(events.value_of[stored]) != target:
+            return event
+    return None
+
+
+def _last_loads(events):
+    """(id of object, attribute) -> last event that read it."""
+    found = {}
+    for event in range(len(events)):
+        site = events.site(event)
+        if site.kind == kinds.BASE and site.extra[0] != "store":
+            found[id(events.value_of[event]), site.name] = event
+    return found
 
 
 def _pairs(events, held, changes):

@@ -56,33 +56,60 @@ class _Analysis:
 
     @guarded
     def _aliases(self):
-        found = aliases.find(self._events, self._job.is_test_code, self._score, self._slice.distance)
-        return [
-            {
-                "stored": self._place(stored),
-                "name": name[:100],
-                "changed": self._place(change),
-                "through": aliases.change_text(self._events, change)[:100],
-                "kind": text_of(self._events.value_of[change], 0)[:50],
-            }
-            for _, stored, name, change, through in found
-        ]
+        """Objects that were changed through another name, and those that parted; the most suspect first."""
+        test = self._job.is_test_code
+        changed = aliases.find(self._events, test, self._score, self._slice.distance)
+        parted = aliases.find_parted(self._events, test, self._score)
+        found = [(one, False) for one in changed] + [(one, True) for one in parted]
+        found.sort(key=lambda each: -each[0][0])
+        return [self._alias(*one[1:], is_parted=is_parted) for one, is_parted in found]
+
+    def _alias(self, stored, name, change, through, is_parted):
+        held = self._events.stored_value_event(stored) if is_parted else change
+        return {
+            "stored": self._place(stored),
+            "name": name[:100],
+            "changed": self._place(change),
+            "through": (through if is_parted else aliases.change_text(self._events, change))[:100],
+            "kind": text_of(self._events.value_of[held], 0)[:50],
+            "parted": is_parted,
+        }
 
     @guarded
     def _kept(self):
         wrong_at = values.first_event(self._events, self._wanted(), self._job.is_test_code)
         test = self._job.is_test_code
         found = kept_state.find(self._events, test, self._score, self._slice.distance, wrong_at)
+        holders = kept_state.holders(self._events, [write for _, write, _, _ in found], test)
         return [
             {
                 "written": self._place(write),
                 "read": self._place(read),
                 "name": kept_state.name_of(self._events, write)[:100],
-                "function": scope.name[:100],
+                "function": "" if scope is None else scope.name[:100],
                 "shared_at": self._line_of_class_attribute(write),
+                "writers": self._writers(write, read) if scope is None else [],
+                "held": self._place(holder[0]) if holder else None,
+                "holder": holder[1][:100] if holder else "",
             }
-            for _, write, read, scope in found
+            for (_, write, read, scope), holder in zip(found, holders)
         ]
+
+    def _writers(self, write, read):
+        """Functions that changed a global: those that called for it, if they are known."""
+        found = kept_state.writers(self._events, write, read, self._caller)
+        return [self._place(change if caller is None else caller) for change, caller in found]
+
+    def _caller(self, event):
+        """An event of the function that called the one of an event; None for a test, and if its source doesn't call it."""
+        events = self._events
+        caller = events.caller_event(events.frame_of[event])
+        if caller is None:
+            return None
+        names, scope = set(events.site(event).scope.name.split(".")[-2:]), events.site(caller).scope
+        is_test = self._job.is_test_code(scope.filename) or scope.parent is None
+        is_sure = self._sources.mentions(scope.filename, events.site(caller).line, names)
+        return caller if is_sure and not is_test else None
 
     def _line_of_class_attribute(self, write):
         """Line at which a class sets the written attribute for all its instances; 0 if it doesn't."""

@@ -30,6 +30,8 @@ _FAR = 400
 _LONG = 5000
 _STATEMENT = 30
 _STARTS = 12
+_RETURNED = 200
+"""Calls that had returned before another began."""
 
 
 def is_atom(value):
@@ -86,7 +88,7 @@ class Events:
             if kind == kinds.STORE or kind == kinds.PARAMETER:
                 for name in site.extra or ():
                     names.setdefault((frames[event], name), []).append(event)
-                    names.setdefault((id(site.scope), name), []).append(event)
+                    names.setdefault((id(site.scope.owner_of(name)), name), []).append(event)
                 if site.augments and is_container(values[event]):
                     self.contents.setdefault(id(values[event]), []).append(event)
             elif kind == kinds.BASE:
@@ -143,6 +145,11 @@ class Events:
     def attribute_writer(self, target, name, event):
         """Last event before `event` that set an attribute of an object."""
         return _last(self._attributes.get((id(target), name), ()), event)
+
+    def attribute_stores(self, owner, name, after):
+        """Events after `after` that set an attribute of the object with the id `owner`."""
+        found = self._attributes.get((owner, name), ())
+        return found[bisect_left(found, after + 1) :]
 
     def class_attribute_writer(self, target, name, event):
         """Last event before `event` that set a name in the body of the class of `target`, or of one above it."""
@@ -247,8 +254,15 @@ class Events:
         return self._wholes.get(site.number)
 
     def caller_event(self, frame):
-        """The last event of another frame before a frame began."""
+        """The last event of the frame that was running when a frame began, as far as the recording tells."""
         entered = self.entered.get(frame)
+        for _ in range(_RETURNED):
+            if not entered or self.site(entered - 1).kind != kinds.RETURN:
+                break
+            ended = self.frame_of[entered - 1]
+            if ended not in self.entered or self.entered[ended] >= entered:
+                break
+            entered = self.entered[ended]
         return entered - 1 if entered else None
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from . import sites as kinds
 from .aliases import change_name
-from .events import is_container
+from .events import is_atom, is_container
 
 _MAX_PAIRS = 200_000
 _MAX_CHANGES = 40
 _MAX_DEPTH = 60
 _NEAR = 10
+_DEPTH = 0.5
+"""Suspicion that a further call between the function and the read of its state must outweigh."""
 MAX_KEPT = 6
+MAX_WRITERS = 3
 
 
 class Calls:
@@ -46,8 +49,9 @@ class Calls:
 def find(events, is_test_code, score_of_line, distances, wrong_at):
     """Suspect (score, event of the write, event of the read, scope of the function), the best first.
 
-    `wrong_at`: event at which the wrong value appears first, or None. State that the same call has read before it
-    is more suspect.
+    The scope is that of a function of which one call wrote and a later call reads; None for a global, which different
+    functions may write and read. `wrong_at`: event at which the wrong value appears first, or None. State that the
+    same call has read before it is more suspect.
     """
     calls, best = Calls(events), {}
     wrong_frame = None if wrong_at is None else events.frame_of[wrong_at]
@@ -60,10 +64,14 @@ def find(events, is_test_code, score_of_line, distances, wrong_at):
             seen.line,
         ):
             continue
-        function = _called_again(events, calls, write, read, is_test_code)
-        if function is None:
+        function, depth = _called_again(events, calls, write, read, is_test_code)
+        if function is None and not (
+            read in distances
+            and is_global(events, write)
+            and _has_ended(events, calls, write, read, is_test_code)
+        ):
             continue
-        score = score_of_line(written) + score_of_line(seen)
+        score = score_of_line(written) + score_of_line(seen) - _DEPTH * depth
         score += 2.0 / (1 + distances[read] / _NEAR) if read in distances else 0.0
         if wrong_at is not None and read < wrong_at and events.frame_of[read] == wrong_frame:
             score += 1.5
@@ -80,6 +88,76 @@ def name_of(events, write):
         return f"{site.name}[…]"
     stored = events.stored_value_event(write) if site.kind == kinds.BASE else None
     return change_name(events, write) if stored is None else events.site(stored).name
+
+
+def is_global(events, write):
+    """True if what was written is a global of a module."""
+    scope = events.site(write).scope
+    return scope.owner_of(_root(events, write)).parent is None
+
+
+def _root(events, write):
+    return name_of(events, write).partition(".")[0].partition("[")[0]
+
+
+def holders(events, writes, is_test_code):
+    """For each write its object's first holder that outlives calls: (event, name) of a global or an item; None if there is none."""
+    wanted = {}
+    for write in writes:
+        wanted.setdefault(id(_owner(events, write)), (write, None))
+    for event in range(len(events)):
+        for value, name in _lasting(events, event):
+            write, found = wanted.get(id(value), (None, True))
+            if found is None and not is_test_code(events.site(event).scope.filename):
+                wanted[id(value)] = (write, (event, name))
+    return [wanted[id(_owner(events, write))][1] for write in writes]
+
+
+def writers(events, write, read, caller_of):
+    """Calls that changed a global before `read`, the last first, one of each function: (event, the event of its caller or None).
+
+    `caller_of`: gives the event of the caller of an event's function; None if it is a test or not known.
+    """
+    found, seen = [], set()
+    for change in events.changes(events.value_of[write], read, _MAX_CHANGES):
+        caller = caller_of(change)
+        scope = events.site(change if caller is None else caller).scope
+        if scope not in seen and scope.parent is not None:
+            seen.add(scope)
+            found.append((change, caller))
+    return found[:MAX_WRITERS]
+
+
+def _owner(events, write):
+    """The object in whose attribute was written: that of `self` in `self.cache[…]`; a new object if it is not known."""
+    if is_global(events, write):
+        return object()
+    writer = events.writer(_root(events, write), write)
+    value = None if writer is None else events.value_of[writer]
+    return object() if is_atom(value) else value
+
+
+def _lasting(events, event):
+    """Yield (value, name) of what an event binds to a global, or puts into an item."""
+    site = events.site(event)
+    if site.kind == kinds.STORE:
+        for name in site.extra or ():
+            if site.scope.owner_of(name).parent is None:
+                yield events.value_of[event], name
+    elif site.kind == kinds.ITEM and site.extra[0] == "store":
+        stored = events.stored_value_event(event)
+        if stored is not None:
+            yield events.value_of[stored], f"{site.name}[…]"
+
+
+def _has_ended(events, calls, write, read, is_test_code):
+    """True if the write was in a call by a test that had ended before the read."""
+    stack = [
+        frame
+        for frame in calls.stack(events.frame_of[write])
+        if not is_test_code(calls.scope_of(frame).filename)
+    ]
+    return bool(stack) and calls.has_ended(stack[-1], read)
 
 
 def _pairs(events):
@@ -111,6 +189,11 @@ def _writes(events, event):
         or (kind == kinds.BASE and site.extra[0] == "method")
     ):
         yield from events.changes(value, event, 1)
+    is_change = kind in (kinds.BASE, kinds.ITEM) and site.extra[0] != "load"
+    for name in () if is_change else site.global_names():
+        writer = events.writer(name, event)
+        if writer is not None and is_container(events.value_of[writer]):
+            yield from events.changes(events.value_of[writer], event, 1)
 
 
 def _item_write(events, read):
@@ -125,13 +208,14 @@ def _item_write(events, read):
 
 
 def _called_again(events, calls, write, read, is_test_code):
-    """The innermost function of which one call wrote and ended, and a later call reads; None if there is none."""
+    """(the innermost function of which one call wrote and ended, and a later call reads; calls from there to the read).
+
+    (None, 0) if there is none.
+    """
     later = [frame for frame in calls.stack(events.frame_of[read]) if events.entered[frame] > write]
-    if not later:
-        return None
-    scopes = {id(calls.scope_of(frame)) for frame in later}
-    for frame in calls.stack(events.frame_of[write]):
+    depths = {id(calls.scope_of(frame)): depth for depth, frame in reversed(list(enumerate(later)))}
+    for frame in calls.stack(events.frame_of[write]) if later else ():
         scope = calls.scope_of(frame)
-        if id(scope) in scopes and calls.has_ended(frame, read) and not is_test_code(scope.filename):
-            return scope
-    return None
+        if id(scope) in depths and calls.has_ended(frame, read) and not is_test_code(scope.filename):
+            return scope, depths[id(scope)]
+    return None, 0

@@ -41,8 +41,10 @@ def type_name(value):
 
 def _sequence(value, kind, depth):
     opening, closing = {list: "[]", tuple: "()", set: "{}"}.get(kind, ("frozenset({", "})"))
-    if depth <= 0:
-        return "%s… %d items%s" % (opening, len(value), closing)
+    if kind is set and not value:
+        return "set()"
+    if depth <= 0 and value:
+        return "%s… %s%s" % (opening, _count(value), closing)
     parts = []
     for item in list(value)[:_ITEMS]:
         parts.append(text_of(item, depth - 1))
@@ -50,9 +52,13 @@ def _sequence(value, kind, depth):
     return (opening + ", ".join(parts + more) + closing)[: 2 * _MAX]
 
 
+def _count(value):
+    return "%d item%s" % (len(value), "s" * (len(value) > 1))
+
+
 def _mapping(value, depth):
-    if depth <= 0:
-        return "{… %d items}" % len(value)
+    if depth <= 0 and value:
+        return "{… %s}" % _count(value)
     # Not `value[key]`: that would compare keys.
     items = list(value.items())[:_ITEMS]
     parts = [f"{text_of(key, 0)}: {text_of(item, depth - 1)}" for key, item in items]

@@ -42,11 +42,30 @@ class Scope:
         self.defaults = frozenset()
         """Parameters whose default is a container, which all calls share."""
 
+    def owner_of(self, name):
+        """The scope that a name belongs to as this one sees it: the module for a name that no function binds."""
+        scope = self
+        while scope.parent is not None and name not in scope.bound:
+            scope = scope.parent
+        return scope
+
 
 class Site:
     """One expression whose value is recorded."""
 
-    __slots__ = ("augments", "control", "deps", "extra", "is_call", "kind", "line", "name", "number", "scope")
+    __slots__ = (
+        "_globals",
+        "augments",
+        "control",
+        "deps",
+        "extra",
+        "is_call",
+        "kind",
+        "line",
+        "name",
+        "number",
+        "scope",
+    )
 
     def __init__(self, number, kind, scope, line, name):
         self.number, self.kind, self.scope, self.line, self.name = number, kind, scope, line, name
@@ -59,3 +78,11 @@ class Site:
         self.augments = False
         self.control = None
         """The site of the condition or loop that it stands in."""
+        self._globals = None
+
+    def global_names(self):
+        """The globals of the module that a function reads there."""
+        if self._globals is None:
+            names = [dep for dep in self.deps if type(dep) is str] if self.scope.parent is not None else []
+            self._globals = [name for name in names if self.scope.owner_of(name).parent is None]
+        return self._globals

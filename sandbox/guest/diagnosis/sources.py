@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 MAX_SOURCE = 4 << 20
 _MAX_TEXT = 120
@@ -42,12 +43,22 @@ class Sources:
 
     def function_at(self, filename, number):
         """(qualified name, first line) of the innermost function at a line; of the module if there is none."""
+        return self._function(filename, number)[:2]
+
+    def mentions(self, filename, number, names):
+        """True if the innermost function at a line has one of `names` in its source."""
+        _, start, end = self._function(filename, number)
+        words = re.findall(r"\w+", "\n".join(self.lines(filename)[start:end])) if start else ()
+        return not names.isdisjoint(words)
+
+    def _function(self, filename, number):
+        """(qualified name, first line, last line)."""
         if filename not in self._functions:
             self._functions[filename] = list(_functions_in(_parse("\n".join(self.lines(filename)))))
-        found = ("<module>", 0)
+        found = ("<module>", 0, 0)
         for name, start, end in self._functions[filename]:
             if start <= number <= end and start >= found[1]:
-                found = (name, start)
+                found = (name, start, end)
         return found
 
 

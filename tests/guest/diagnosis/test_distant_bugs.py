@@ -8,6 +8,7 @@ import pytest
 
 from sandbox.session.diagnosis import Diagnosis, Recording
 from tests.guest.diagnosis.conftest import PYTHON, Diagnose
+from tools._diagnosis import render_diagnosis
 
 HEAD = "import unittest\nfrom shop import *\n\nclass Case(unittest.TestCase):\n"
 CASE = "test_shop.Case.test_bad"
@@ -64,6 +65,63 @@ class Cart:
     assert ("self.saved", 7, "self.lines.pop", 11) in aliases(found)
     assert {"Cart.end", "Cart.defer"} <= {function for function, _ in suspects(found)[:3]}
     assert ("total()", "10", 14) in chain(found)
+
+
+PARSER = """\
+class Parser:
+    def __init__(self):
+        self.messages = []
+
+    def feed(self, text):
+        self.messages = self.messages + text.split()
+
+class Port:
+    def __init__(self):
+        self._parser = Parser()
+        self._messages = self._parser.messages
+
+    def send(self, text):
+        self._parser.feed(text)
+
+    def count(self):
+        return len(self._messages)
+"""
+PARSED = HEAD + (
+    "    def test_bad(self):\n        port = Port()\n        port.send('a b')\n"
+    "        self.assertEqual(port.count(), 2)\n"
+    "    def test_good(self):\n        self.assertEqual(Port().count(), 0)\n"
+)
+
+
+def test_a_list_that_two_objects_shared_until_one_set_another(diagnose: Diagnose) -> None:
+    found = diagnose({"shop.py": PARSER, "test_shop.py": PARSED}, CASE)
+    parted = [(one.stored.line, one.name, one.changed.line) for one in recording(found).aliases if one.parted]
+    assert parted == [(11, "self._messages", 6)]
+    assert (
+        "[] stored at shop.py:11 Port.__init__(): self._messages = self._parser.messages\n"
+        "    no longer the same object from shop.py:6 Parser.feed(): self.messages = self.messages + text.split()"
+    ) in render_diagnosis(found)
+
+
+def test_a_list_that_a_function_hands_over_has_not_parted(diagnose: Diagnose) -> None:
+    shop = """\
+class Buffer:
+    def __init__(self):
+        self.lines, self.last = [], []
+
+    def flip(self):
+        self.last = self.lines
+        self.lines = []
+
+    def count(self):
+        return len(self.last)
+"""
+    tests = HEAD + (
+        "    def test_bad(self):\n        buffer = Buffer()\n        buffer.lines.append(1)\n        buffer.flip()\n"
+        "        self.assertEqual(buffer.count(), 2)\n"
+    )
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
+    assert not any(one.parted for one in recording(found).aliases)
 
 
 def test_a_default_that_all_calls_share(diagnose: Diagnose) -> None:

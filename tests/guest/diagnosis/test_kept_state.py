@@ -139,3 +139,82 @@ class Prices:
     assert "self.cache[…] (class attribute of :2, the same for all instances) written at" in render_diagnosis(
         found
     )
+
+
+def test_a_global_tells_who_keeps_the_object_with_the_state(diagnose: Diagnose) -> None:
+    shop = """\
+_converter = None
+
+class Converter:
+    upper = False
+
+    def convert(self, text):
+        if text.startswith("^"):
+            self.upper = True
+        return text.upper() if self.upper else text
+
+def convert(text):
+    global _converter
+    if _converter is None:
+        _converter = Converter()
+    return _converter.convert(text)
+"""
+    tests = HEAD + "        convert('^one')\n        self.assertEqual(convert('two'), 'two')\n"
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
+    assert kept(found) == [("self.upper", 8, 9, "Converter.convert")]
+    assert "self.upper (of the object in _converter, set at shop.py:14 convert()) written at shop.py:8" in (
+        render_diagnosis(found)
+    )
+
+
+def test_a_global_that_different_functions_write_and_read(diagnose: Diagnose) -> None:
+    shop = """\
+_kinds = ["a", "b"]
+
+def remove(kind):
+    _kinds.remove(kind)
+
+class Reader:
+    def __enter__(self):
+        remove("a")
+        return self
+
+    def __exit__(self, *args):
+        remove("b")
+        _kinds.append("a")
+
+def count():
+    return sum(1 for kind in _kinds if kind)
+"""
+    tests = HEAD + (
+        "        with Reader():\n            pass\n        self.assertEqual(count(), 2)\n"
+        "    def test_good(self):\n        self.assertTrue(count())\n"
+    )
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
+    assert ("_kinds", 13, 16, "") in kept(found)
+    assert ", by shop.py Reader.__exit__(), before that shop.py Reader.__enter__()\n" in render_diagnosis(
+        found
+    )
+
+
+def test_a_global_written_by_a_helper_names_its_caller(diagnose: Diagnose) -> None:
+    shop = """\
+_kinds = ["a", "b"]
+
+def remove(kind):
+    _kinds.remove(kind)
+
+class Reader:
+    def close(self):
+        remove("b")
+
+def count():
+    return len(_kinds)
+"""
+    tests = HEAD + "        Reader().close()\n        self.assertEqual(count(), 2)\n"
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
+    assert kept(found) == [("_kinds", 4, 11, "")]
+    assert (
+        "_kinds (a global) changed at shop.py:4 remove(): _kinds.remove(kind), by shop.py Reader.close()"
+        in (render_diagnosis(found))
+    )
