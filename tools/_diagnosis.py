@@ -151,6 +151,7 @@ def _kept_line(one: Kept) -> str:
         f"class attribute of :{one.shared_at}, the same for all instances" if one.shared_at else "",
         f"of the object in {one.holder}, set at {_place(one.held)}" if one.held else "",
         "" if one.function else "a global",
+        f"it was a {one.was.strip('<>')}" if one.was else "",
     ]
     about = "; ".join(note for note in notes if note)
     by = ", before that ".join(_place(each, has_line=False) for each in one.writers)

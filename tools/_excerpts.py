@@ -17,6 +17,9 @@ _AROUND = 6
 """Lines shown before and after the named one of a function that is too long."""
 _NEAR = 12
 """Lines between two named ones of such a function that are shown together."""
+_BESIDE = 2
+"""Lines shown before and after a named one that is farther away."""
+_MAX_PIECES = 3
 _MAX_LINE = 160
 
 
@@ -93,8 +96,15 @@ def _excerpt(
         return whole
     near = [line for line in (place.line, *named) if abs(line - place.line) <= _NEAR]
     start, end = max(first, min(near) - _AROUND), min(last, max(near) + _AROUND)
-    part = number_without_docstring(list(_clipped(lines, start, end)), start)
-    return f"{head}, lines {start}-{end}\n{part}"
+    pieces = {start: number_without_docstring(list(_clipped(lines, start, end)), start)}
+    for line in dict.fromkeys(named):
+        if first <= line < start - _BESIDE or end + _BESIDE < line <= last:
+            above, below = max(first, line - _BESIDE), min(last, line + _BESIDE)
+            if all(abs(line - other) > _NEAR for other in pieces):
+                pieces[above] = number_without_docstring(list(_clipped(lines, above, below)), above)
+        if len(pieces) == _MAX_PIECES:
+            break
+    return f"{head}, parts\n" + "\n  …\n".join(text for _, text in sorted(pieces.items()))
 
 
 def _clipped(lines: Sequence[str], first: int, last: int) -> Iterator[str]:

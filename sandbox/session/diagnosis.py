@@ -87,6 +87,8 @@ class Kept(_Data):
     held: Place | None = None
     """Place at which the object that has the state became that of `holder`, which outlives calls."""
     holder: Text = ""
+    was: Text = ""
+    """Type of the value before, if the written one has another."""
 
 
 class Link(Place):

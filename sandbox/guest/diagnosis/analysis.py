@@ -6,7 +6,7 @@ from . import aliases, chain, failure, kept_state, values
 from . import sites as kinds
 from .events import Events, frame_number, is_atom, method_code
 from .job import guarded
-from .safe_values import text_of
+from .safe_values import text_of, type_name
 from .slicing import Slice
 from .sources import Sources
 
@@ -91,9 +91,15 @@ class _Analysis:
                 "writers": self._writers(write, read) if scope is None else [],
                 "held": self._place(holder[0]) if holder else None,
                 "holder": holder[1][:100] if holder else "",
+                "was": self._type_before(write),
             }
             for (_, write, read, scope), holder in zip(found, holders)
         ]
+
+    def _type_before(self, write):
+        """Type of the value that a written attribute had before, if the new one has another; else empty."""
+        before = kept_state.type_before(self._events, write)
+        return "" if before is None else type_name(before)[:100]
 
     def _writers(self, write, read):
         """Functions that changed a global: those that called for it, if they are known."""

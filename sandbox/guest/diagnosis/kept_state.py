@@ -78,7 +78,11 @@ def find(events, is_test_code, score_of_line, distances, wrong_at):
         state = name_of(events, write)
         if state not in best or best[state][0] < score:
             best[state] = (score, write, read, function)
-    return sorted(best.values(), key=lambda found: (-found[0], found[1]))[:MAX_KEPT]
+    found = [
+        (score + (type_before(events, write) is not None), write, *rest)
+        for score, write, *rest in best.values()
+    ]
+    return sorted(found, key=lambda found: (-found[0], found[1]))[:MAX_KEPT]
 
 
 def name_of(events, write):
@@ -88,6 +92,19 @@ def name_of(events, write):
         return f"{site.name}[…]"
     stored = events.stored_value_event(write) if site.kind == kinds.BASE else None
     return change_name(events, write) if stored is None else events.site(stored).name
+
+
+def type_before(events, write):
+    """A value of another type that the written attribute had before; None if there is none."""
+    site = events.site(write)
+    stored = events.stored_value_event(write) if site.kind == kinds.BASE else None
+    before = events.attribute_writer(events.value_of[write], site.name, write) if stored is not None else None
+    stored_before = None if before is None else events.stored_value_event(before)
+    if stored_before is None:
+        return None
+    value, old = events.value_of[stored], events.value_of[stored_before]
+    is_other = value is not None and old is not None and type(value) is not type(old)
+    return old if is_other and not (is_atom(value) and is_atom(old)) else None
 
 
 def is_global(events, write):

@@ -218,3 +218,35 @@ def count():
         "_kinds (a global) changed at shop.py:4 remove(): _kinds.remove(kind), by shop.py Reader.close()"
         in (render_diagnosis(found))
     )
+
+
+def test_an_attribute_that_gets_a_value_of_another_type(diagnose: Diagnose) -> None:
+    shop = """\
+class Sorted(list):
+    def append(self, item):
+        super().append(item)
+        self.sort()
+
+class Queue:
+    def __init__(self):
+        self.items = Sorted()
+
+    def put(self, item):
+        self.items.append(item)
+
+    def cancel(self, item):
+        self.items = [one for one in self.items if one != item]
+
+    def step(self, cancelled, *items):
+        for item in items:
+            self.put(item)
+        if cancelled:
+            self.cancel(cancelled)
+        return self.items[0]
+"""
+    tests = HEAD + (
+        "        queue = Queue()\n        queue.step(2, 1, 2)\n"
+        "        self.assertEqual(queue.step(None, 5, 0), 0)\n"
+    )
+    text = render_diagnosis(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
+    assert "self.items (it was a Sorted) written at shop.py:14 Queue.cancel(): " in text
