@@ -19,6 +19,8 @@ from sandbox.session.diagnosis import (
 _MAX_SUSPECTS, _FEW_SUSPECTS = 4, 3
 _MAX_ALIASES = 2
 _MAX_KEPT = 2
+_BEHIND = 0.75
+"""Less suspicion than the first one has, by which others are left out."""
 _MAX_VALUES = 2
 _MAX_LINKS, _FEW_LINKS = 7, 4
 _MAX_TEXT = 80
@@ -143,7 +145,8 @@ def _named(place: Place, word: str, name: str) -> str:
 def _kept_text(found: list[Kept]) -> list[str]:
     if not found:
         return []
-    return ["state that one call leaves to the next:", *(_kept_line(one) for one in found[:_MAX_KEPT])]
+    near = [one for one in found if one.score >= found[0].score - _BEHIND]
+    return ["state that one call leaves to the next:", *(_kept_line(one) for one in near[:_MAX_KEPT])]
 
 
 def _kept_line(one: Kept) -> str:
@@ -154,7 +157,7 @@ def _kept_line(one: Kept) -> str:
         f"it was a {one.was.strip('<>')}" if one.was else "",
     ]
     about = "; ".join(note for note in notes if note)
-    by = ", before that ".join(_place(each, has_line=False) for each in one.writers)
+    by = ", before that ".join(_place(each) for each in one.writers)
     later = f" in a later call of {one.function}()" if one.function not in ("", one.read.function) else ""
     return (
         f"  {one.name}{about and f' ({about})'} {'written' if one.function else 'changed'} at {_place(one.written)}: "
@@ -213,11 +216,11 @@ def _notes(found: Diagnosis, recording: Recording) -> list[str]:
     return [f"note: {_shorten(note, 200)}" for note in notes[:5]]
 
 
-def _place(one: Place, *, has_line: bool = True) -> str:
+def _place(one: Place) -> str:
     """Path, line and function; no test, which the answer names anyway."""
     names = one.function.split(".")
     call = "" if names[0] == "<module>" or names[-1].startswith("test") else f" {one.function}()"
-    return f"{one.path}{f':{one.line}' if has_line else ''}{call}"
+    return f"{one.path}:{one.line}{call}"
 
 
 def _shorten(text: str, longest: int = _MAX_TEXT) -> str:

@@ -59,7 +59,7 @@ def _best_first(found: Diagnosis) -> list[list[Place]]:
         [
             place
             for kept in recording.kept[:2]
-            for place in (kept.written, *([kept.held] if kept.held else []), *kept.writers[:2], kept.read)
+            for place in (*kept.writers, *([kept.held] if kept.held else []), kept.written, kept.read)
         ],
         (recording.suspects or (found.spectrum.suspects if found.spectrum else []))[:5],
     ]

@@ -25,7 +25,7 @@ _MAX_STOPS = 100
 _MAX_VALUE = 300
 _WHOLE = 4000
 """Characters of an answer, which the source of functions fills up."""
-_LEAST_SOURCE = 1000
+_LEAST_SOURCE = 1600
 """Characters of source that are shown whatever the rest takes."""
 
 

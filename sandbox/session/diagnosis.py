@@ -89,6 +89,7 @@ class Kept(_Data):
     holder: Text = ""
     was: Text = ""
     """Type of the value before, if the written one has another."""
+    score: Annotated[float, Field(allow_inf_nan=False)] = 0.0
 
 
 class Link(Place):

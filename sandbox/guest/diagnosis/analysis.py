@@ -92,8 +92,9 @@ class _Analysis:
                 "held": self._place(holder[0]) if holder else None,
                 "holder": holder[1][:100] if holder else "",
                 "was": self._type_before(write),
+                "score": round(score, 3),
             }
-            for (_, write, read, scope), holder in zip(found, holders)
+            for (score, write, read, scope), holder in zip(found, holders)
         ]
 
     def _type_before(self, write):

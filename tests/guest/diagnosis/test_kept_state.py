@@ -192,8 +192,9 @@ def count():
     )
     found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
     assert ("_kinds", 13, 16, "") in kept(found)
-    assert ", by shop.py Reader.__exit__(), before that shop.py Reader.__enter__()\n" in render_diagnosis(
-        found
+    assert (
+        ", by shop.py:13 Reader.__exit__(), before that shop.py:7 Reader.__enter__()\n"
+        in render_diagnosis(found)
     )
 
 
@@ -215,7 +216,7 @@ def count():
     found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
     assert kept(found) == [("_kinds", 4, 11, "")]
     assert (
-        "_kinds (a global) changed at shop.py:4 remove(): _kinds.remove(kind), by shop.py Reader.close()"
+        "_kinds (a global) changed at shop.py:4 remove(): _kinds.remove(kind), by shop.py:7 Reader.close()"
         in (render_diagnosis(found))
     )
 
