@@ -46,6 +46,7 @@ from mcp_server.redaction.redactor import Redactor
 from mcp_server.sessions.named import NamedSessions, handle_of
 from mcp_server.sessions.own_sessions import OwnersSessions
 from mcp_server.sessions.pending import WAIT, PendingCalls, has_schemas, time_left
+from mcp_server.sessions.refusals import OPENED_ANEW
 from mcp_server.sessions.store import SessionStore
 from mcp_server.sessions.undelivered import UndeliveredAnswers
 from mcp_server.trajectories.recent import Ongoing, Trajectories
@@ -264,20 +265,29 @@ class PdboxServer(MCPServer[Any]):
         if not tool.needs_session:
             return await tool.run(Call(sessions, None, report, time_left(ongoing)), arguments)
         await self._pending.wait_until_open(ongoing)
+        opened = OPENED_ANEW if self._opens_anew(ongoing) and tool.continues(arguments) else ""
         ongoing.session = session = await self._find_session(ongoing, report)
         call = Call(sessions, session, report, time_left(ongoing))
         logs.note_session(session)
         rewrite_count.check(profile, tool, session)
 
         async def work() -> Answer:
-            answer = await self._in_session(ongoing, session, tool.run(call, arguments))
+            try:
+                answer = await self._in_session(ongoing, session, tool.run(call, arguments))
+            except PdboxError as exc:
+                exc.hint = f"{exc.hint} {opened}".strip()
+                raise
             await rewrite_count.note(profile, answer, session)
-            notice, session.notice = session.notice, ""
+            notice, session.notice = f"{opened} {session.notice}".strip(), ""
             return answer.model_copy(update={"notice": notice}) if notice else answer
 
         if tool.read_only:
             return await work()
         return await self._undelivered.run_once(session, tool.name, ongoing.arguments, meta, work)
+
+    def _opens_anew(self, ongoing: Ongoing) -> bool:
+        unnamed = ongoing.handle is None and current(self._defaults).session is None
+        return unnamed and self._store.opens_anew(ongoing.owner)
 
     async def _find_session(self, ongoing: Ongoing, report: Report) -> Session:
         options = current(self._defaults)

@@ -146,6 +146,8 @@ class Tool:
     """True if a call with these arguments runs programs, for a slow tool."""
     takes_source: bool = False
     """Its arguments are written to files. Arguments with masks of secrets are refused."""
+    continues: Callable[[Mapping[str, Any]], bool] = lambda arguments: False
+    """True if a call with these arguments goes on from earlier calls of its session: as the first one it is a surprise."""
     instructions: str = ""
     """Text for the server's instructions, where the tool's own description is not enough."""
 

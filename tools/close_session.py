@@ -76,6 +76,7 @@ TOOL = Tool(
     title="Close a session",
     group="sessions",
     destructive=True,
+    continues=lambda arguments: True,
     idempotent=True,
     rank=2,
     wide=lambda _: True,

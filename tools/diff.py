@@ -71,5 +71,6 @@ TOOL = Tool(
     rank=4,
     read_only=True,
     idempotent=True,
+    continues=lambda arguments: True,
     wide=lambda arguments: arguments["format"] == "full",
 )

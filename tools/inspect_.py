@@ -112,5 +112,6 @@ TOOL = Tool(
     title="Look into a value",
     group="debug",
     rank=2,
+    continues=lambda arguments: True,
     wide=lambda arguments: arguments["count"] != 50 or arguments["depth"] > 1,
 )

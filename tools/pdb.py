@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from sandbox.session.session import Session
 from tools._stop import StopAnswer, answer, render
 from tools._tool import Tool
+
+_AT_A_STOP = re.compile(
+    r"\s*(a|args|bt|d|down|l|list|ll|locals|longlist|n|next|p|pp|r|return|s|step|u|unt|until|up|w|whatis|where)\b"
+)
 
 
 async def pdb(
@@ -50,4 +56,17 @@ async def pdb(
     return answer(stop, session)
 
 
-TOOL = Tool(pdb, render, title="Debug with pdb", group="debug", slow=True, aliases={"timeout": "timeout_s"})
+def _continues(arguments: Mapping[str, Any]) -> bool:
+    """True if the commands begin with a look around, or a step: those of a program that is new go somewhere first."""
+    return arguments["entrypoint"] is None and _AT_A_STOP.match(arguments["command"]) is not None
+
+
+TOOL = Tool(
+    pdb,
+    render,
+    title="Debug with pdb",
+    group="debug",
+    slow=True,
+    continues=_continues,
+    aliases={"timeout": "timeout_s"},
+)

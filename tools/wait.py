@@ -35,5 +35,11 @@ async def wait(
 
 
 TOOL = Tool(
-    wait, render, title="Wait for the program", group="debug", slow=True, aliases={"timeout": "timeout_s"}
+    wait,
+    render,
+    title="Wait for the program",
+    group="debug",
+    slow=True,
+    continues=lambda arguments: True,
+    aliases={"timeout": "timeout_s"},
 )

@@ -7,10 +7,12 @@ from sandbox.errors import Conflict, InvalidArgument, NotFound
 START = "`start_session` opens a new session."
 FINISHED = Conflict("The task is finished, and its session has ended.")
 _UNKNOWN = "This session_id is unknown or has expired."
-_SERVER_PER_CALL = (
-    f"{START} If it was opened by an earlier call, this client starts a server for each call: sessions then need"
-    " a server that is started with `--keep-sessions`."
+_KEEP = "this client starts a server for each call: sessions then need a server that is started with `--keep-sessions`."
+_SERVER_PER_CALL = f"{START} If it was opened by an earlier call, {_KEEP}"
+OPENED_ANEW = (
+    f"This call opened a new session, which knows nothing of earlier calls. If there were some, {_KEEP}"
 )
+"""Said by a call that goes on from earlier ones and found no session."""
 
 
 def unknown(*, per_call: bool) -> NotFound:

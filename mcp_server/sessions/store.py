@@ -250,6 +250,10 @@ class SessionStore:
         """True if a call of `owner` without a handle means its only session: clients of that owner are no others."""
         return self.default_session or owner != self._user
 
+    def opens_anew(self, owner: str) -> bool:
+        """True if a call without a handle opens a session, though earlier servers may have had some for it."""
+        return self._may_be_per_call() and not self._recovery.lost_handles(owner)
+
     def set_apart(self, session: Session) -> None:
         """Have no call without a handle mean this session: its clients name it in another way."""
         if (slot := self._table.find(session.key)) is not None:
@@ -353,9 +357,11 @@ class SessionStore:
         return self._finder.get_only(owner) if self.may_omit_handle(owner) else None
 
     def _unknown(self) -> NotFound:
-        # A server for one client that has had no session yet: most likely the client starts one for each call.
-        alone = self.default_session and not self._lifetime.kept
-        return refusals.unknown(per_call=alone and not self._table.had_sessions)
+        return refusals.unknown(per_call=self._may_be_per_call())
+
+    def _may_be_per_call(self) -> bool:
+        """True for a server for one client that has had no session yet: the client may start one for each call."""
+        return self.default_session and not self._lifetime.kept and not self._table.had_sessions
 
 
 def new_handle() -> str:
