@@ -39,6 +39,8 @@ SETTINGS = (
     "ca_bundle",
     "log_level",
 )
+TAKES_VALUES = True
+"""Has the command line take tasks between options."""
 USAGE = "pdbox tasks {import,list,show,verify} [SOURCE … | TASK …] [OPTIONS]"
 EPILOG = "Exit codes: 0 all tasks were imported, or hold; 1 some weren't, or don't; 2 asked for wrongly."
 

@@ -148,7 +148,9 @@ async def _debug_commands(session: Session, task: Task) -> list[str]:
         found.append(facts.debug_entrypoint)
     if facts.fail_to_pass and session.entrypoint:
         found.append(await session.command_of_test(facts.fail_to_pass[0]))
-    return found or [session.debug_entrypoint or ""]
+    # A test may fail only after others have run.
+    found.append(session.debug_entrypoint or session.entrypoint or "")
+    return list(dict.fromkeys(found))
 
 
 async def _run_until_stop(session: Session, entrypoint: str) -> Stop:

@@ -11,11 +11,13 @@ import pytest
 
 from mcp_server.cli import main
 from mcp_server.tasks.catalog import SHIPPED
-from mcp_server.tasks.folder import Task
+from mcp_server.tasks.folder import Task, TaskContent, write_task
+from mcp_server.tasks.model import TaskFacts
 from tests.e2e.client import PDBOX
 from tests.mcp_server.conftest import Connect
 from tests.mcp_server.tasks.conftest import GOLD
 from tests.mcp_server.tasks.test_folder import foreign
+from tests.repository import repository
 
 PROCESS = ("--backend", "process", "--unsafe-no-isolation")
 
@@ -117,3 +119,24 @@ async def test_the_patch_of_a_running_session_is_scored(connect: Connect, task: 
         assert (done.returncode, done.stdout.partition(" (")[0]) == (0, "double: resolved"), done.stderr
         again = await client.call_tool("diff", {"session_id": handle})
         assert not again.is_error
+
+
+def test_a_test_that_fails_only_after_others_stops_in_the_run_of_all(tmp_path: Path) -> None:
+    tests = (
+        "seen = []\n\ndef test_one():\n    seen.append(1)\n\ndef test_two():\n    assert len(seen) != LIMIT\n"
+    )
+    program, mended = "LIMIT = 1\n", "LIMIT = 2\n"
+    files = {"app.py": program, "conftest.py": "", "tests/test_app.py": f"from app import LIMIT\n\n{tests}"}
+    facts = TaskFacts(
+        entrypoint="python -m pytest -q",
+        fail_to_pass=["tests/test_app.py::test_two"],
+        pass_to_pass=["tests/test_app.py::test_one"],
+    )
+    gold = f"--- a/app.py\n+++ b/app.py\n@@ -1 +1 @@\n-{program}+{mended}"
+    source = repository(tmp_path / "source", files)
+    task = write_task(tmp_path / "ordered", TaskContent("test/ordered", "Mend it.", facts, source, gold))
+    # Tasks may stand behind options.
+    done = pdbox("tasks", "verify", *PROCESS, "--jobs", "1", "--json", task.folder)
+    (result,) = as_json(done)["tasks"]
+    assert done.returncode == 0, result
+    assert result["stop"]["text"] == "post_mortem at tests/test_app.py:9"
