@@ -50,8 +50,6 @@ class _Analysis:
             number = frame_number(frame, self._events.modules)
             if number is not None:
                 found += [(2 * outwards, event) for event in self._events.last_of_frame(number, line)]
-        if not found and len(self._events):
-            found.append((0, len(self._events) - 1))
         return found
 
     @guarded
@@ -80,7 +78,7 @@ class _Analysis:
         wrong_at = values.first_event(self._events, self._wanted(), self._job.is_test_code)
         test = self._job.is_test_code
         found = kept_state.find(self._events, test, self._score, self._slice.distance, wrong_at)
-        holders = kept_state.holders(self._events, [write for _, write, _, _ in found], test)
+        holders = kept_state.holders(self._events, [(write, read) for _, write, read, _ in found], test)
         return [
             {
                 "written": self._place(write),

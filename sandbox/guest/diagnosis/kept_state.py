@@ -117,17 +117,21 @@ def _root(events, write):
     return name_of(events, write).partition(".")[0].partition("[")[0]
 
 
-def holders(events, writes, is_test_code):
-    """For each write its object's first holder that outlives calls: (event, name) of a global or an item; None if there is none."""
-    wanted = {}
-    for write in writes:
-        wanted.setdefault(id(_owner(events, write)), (write, None))
-    for event in range(len(events)):
+def holders(events, pairs, is_test_code):
+    """For each (write, read) its object's first holder that outlives calls: (event, name) of a global or an item, or None."""
+    owners = [_owner(events, write) for write, _ in pairs]
+    latest = max((read for _, read in pairs), default=0)
+    wanted, found = {id(owner) for owner in owners if owner is not None}, {}
+    for event in range(latest):
         for value, name in _lasting(events, event):
-            write, found = wanted.get(id(value), (None, True))
-            if found is None and not is_test_code(events.site(event).scope.filename):
-                wanted[id(value)] = (write, (event, name))
-    return [wanted[id(_owner(events, write))][1] for write in writes]
+            is_first = id(value) in wanted and id(value) not in found
+            if is_first and not is_test_code(events.site(event).scope.filename):
+                found[id(value)] = (event, name)
+    return [_before(found.get(id(owner)), read) for owner, (_, read) in zip(owners, pairs)]
+
+
+def _before(holder, read):
+    return holder if holder is not None and holder[0] < read else None
 
 
 def writers(events, write, read, caller_of):
@@ -146,12 +150,10 @@ def writers(events, write, read, caller_of):
 
 
 def _owner(events, write):
-    """The object in whose attribute was written: that of `self` in `self.cache[…]`; a new object if it is not known."""
-    if is_global(events, write):
-        return object()
-    writer = events.writer(_root(events, write), write)
+    """The object in whose attribute was written: that of `self` in `self.cache[…]`; None if it is not known."""
+    writer = None if is_global(events, write) else events.writer(_root(events, write), write)
     value = None if writer is None else events.value_of[writer]
-    return object() if is_atom(value) else value
+    return None if is_atom(value) else value
 
 
 def _lasting(events, event):
