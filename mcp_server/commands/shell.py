@@ -56,14 +56,18 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _serve_line(portal: BlockingPortal, connection: Connection, *, as_json: bool) -> bool:
-    """Read and answer a line; False at the end. Ctrl-C gives a new line."""
+    """Read and answer a line; False at the end. Ctrl-C gives a new line, or interrupts the call."""
     try:
         line = input(_PROMPT if sys.stdin.isatty() else "").strip()
-        _answer(portal, connection, line, as_json=as_json)
     except KeyboardInterrupt:
         print()
+        return True
     except EOFError:
         return False
+    try:
+        _answer(portal, connection, line, as_json=as_json)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
     return True
 
 
@@ -78,17 +82,19 @@ def _answer(portal: BlockingPortal, connection: Connection, line: str, *, as_jso
     except InvalidArgument as exc:
         print(exc, file=sys.stderr)
         return
-    if outcome is None:
-        print("interrupted", file=sys.stderr)
-    elif outcome.is_error:
+    if outcome.is_error:
         print(outcome.text, file=sys.stderr)
     else:
         is_data = as_json and outcome.data is not None
         print(json.dumps(outcome.data, ensure_ascii=False) if is_data else outcome.text)
 
 
-def _send(portal: BlockingPortal, connection: Connection, line: str) -> Outcome | None:
-    """Call the tool of the line, or pdb with it; None if it was interrupted."""
+def _send(portal: BlockingPortal, connection: Connection, line: str) -> Outcome:
+    """Call the tool of the line, or pdb with it.
+
+    Raises:
+        KeyboardInterrupt: the call was interrupted.
+    """
     words = split(line, connection.tools)
     if words is None:
         future = portal.start_task_soon(connection.send, "pdb", {"command": line})
@@ -96,11 +102,10 @@ def _send(portal: BlockingPortal, connection: Connection, line: str) -> Outcome 
         future = portal.start_task_soon(connection.call, words[0], words[1:])
     try:
         return future.result()
-    except KeyboardInterrupt:
-        future.cancel()  # which interrupts the program, too
-        return None
-    except CancelledError:
-        return None
+    except CancelledError as exc:
+        raise KeyboardInterrupt from exc
+    finally:
+        future.cancel()  # which interrupts the program, too; a call that has ended stays as it is
 
 
 def split(line: str, tools: Mapping[str, Tool]) -> list[str] | None:
