@@ -47,7 +47,7 @@ def _add(parser: Any, name: str, field: FieldInfo, text: str | None) -> None:
     options: dict[str, Any] = {"dest": _DESTINATION + name, "default": None, "help": text}
     if field.annotation is bool:
         # The opposite of a default is what people ask for; the other one can take a variable back.
-        off, on = "--no-" + _flag(name)[2:], _flag(name)
+        off, on = _opposite(name), _flag(name)
         shown, hidden = (off, on) if field.default else (on, off)
         parser.add_argument(shown, action="store_const", const=shown == on, **options)
         options["help"] = argparse.SUPPRESS
@@ -63,8 +63,13 @@ def _metavar(name: str, field: FieldInfo) -> str:
         return "{" + ",".join(choices) + "}"
     if name.endswith("_s"):
         return "SECONDS"
-    kinds = [kind for kind in (*get_args(field.annotation), field.annotation) if kind in _METAVARS]
+    kinds = [kind for kind in _kinds(field) if kind in _METAVARS]
     return _METAVARS[kinds[0]] if kinds else _METAVARS_OF_TEXT.get(name, name.rpartition("_")[2].upper())
+
+
+def _kinds(field: FieldInfo) -> tuple[Any, ...]:
+    """The annotation of a setting, and what it is made of."""
+    return (*get_args(field.annotation), field.annotation)
 
 
 def _choices(field: FieldInfo) -> Sequence[str]:
@@ -107,17 +112,34 @@ def read_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Setti
         raise InvalidArgument(f"{sources[name]}: {error['msg']}, got {error['input']!r}.") from exc
 
 
+def paths_of(args: argparse.Namespace, names: Iterable[str]) -> list[tuple[str, str]]:
+    """(flag, path) of each path that `args` were given among the settings `names`."""
+    return [
+        (_flag(name), path)
+        for name in names
+        if Path in _kinds(Settings.model_fields[name])
+        for path in _values_of(args, name)
+        if path
+    ]
+
+
 def flags_of(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
     """The flags among the settings `names` that `args` were parsed from, for another command."""
-    words: list[str] = []
-    for name in names:
-        value: Any = getattr(args, _DESTINATION + name, None)
-        if isinstance(value, bool):
-            words.append(_flag(name) if value else "--no-" + _flag(name)[2:])
-        elif value is not None:
-            items = cast("list[str]", value if isinstance(value, list) else [value])
-            words += [f"{_flag(name)}={item}" for item in items]
-    return words
+    return [_word(name, value) for name in names for value in _values_of(args, name)]
+
+
+def _values_of(args: argparse.Namespace, name: str) -> list[Any]:
+    """The values that a setting was given; none if it was left out."""
+    value: Any = getattr(args, _DESTINATION + name, None)
+    if value is None:
+        return []
+    return cast("list[Any]", value) if isinstance(value, list) else [value]
+
+
+def _word(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return _flag(name) if value else _opposite(name)
+    return f"{_flag(name)}={value}"
 
 
 def describe_unknown_variables(environ: Mapping[str, str]) -> list[str]:
@@ -138,6 +160,10 @@ def describe_unknown_variables(environ: Mapping[str, str]) -> list[str]:
 
 def _flag(name: str) -> str:
     return "--" + name.removesuffix("_s").replace("_", "-")
+
+
+def _opposite(name: str) -> str:
+    return "--no-" + _flag(name)[2:]
 
 
 def _variable(name: str) -> str:

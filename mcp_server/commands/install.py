@@ -10,11 +10,10 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from typing import cast
 
 from mcp_server.commands import serve
 from mcp_server.commands.client_files import CLIENTS, ConfigFile, Data, Machine, McpClient, Scope, snippet
-from mcp_server.options import add_options
+from mcp_server.options import add_options, paths_of
 from mcp_server.settings import Settings
 from sandbox.errors import Conflict, InvalidArgument, NotFound
 
@@ -108,14 +107,9 @@ def _check_options(options: list[str]) -> None:
     parser = argparse.ArgumentParser("pdbox serve", usage=serve.USAGE, add_help=False)
     serve.arguments(parser)
     add_options(parser, serve.SETTINGS, is_explained=False)
-    for flag, value in vars(parser.parse_args(options)).items():
-        name = flag.rpartition(" ")[2]
-        if name not in Settings.model_fields or "Path" not in str(Settings.model_fields[name].annotation):
-            continue
-        paths = cast("list[str]", value if isinstance(value, list) else [value] if value else [])
-        for path in paths:
-            if not Path(path).expanduser().is_absolute():
-                raise InvalidArgument(f"--{name.replace('_', '-')} {path} is relative.", _ELSEWHERE)
+    for flag, path in paths_of(parser.parse_args(options), serve.SETTINGS):
+        if not Path(path).expanduser().is_absolute():
+            raise InvalidArgument(f"{flag} {path} is relative.", _ELSEWHERE)
 
 
 def console_script() -> str:
