@@ -158,11 +158,12 @@ def _kept_line(one: Kept) -> str:
     ]
     about = "; ".join(note for note in notes if note)
     by = ", before that ".join(_place(each) for each in one.writers)
-    later = f" in a later call of {one.function}()" if one.function not in ("", one.read.function) else ""
+    call = f" of {one.function}()" if one.function != one.read.function else ""
+    done, later = ("written", f" in a later call{call}") if one.function else ("changed", "")
     return (
-        f"  {one.name}{about and f' ({about})'} {'written' if one.function else 'changed'} at {_place(one.written)}: "
+        f"  {one.name}{about and f' ({about})'} {done} at {_place(one.written)}: "
         f"{_shorten(one.written.text, 60)}{by and f', by {by}'}\n"
-        f"    read{later or (' in a later call' if one.function else '')} at {_place(one.read)}: {_shorten(one.read.text, 60)}"
+        f"    read{later} at {_place(one.read)}: {_shorten(one.read.text, 60)}"
     )
 
 

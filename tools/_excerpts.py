@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
+from typing import NamedTuple
 
 from sandbox.errors import InvalidArgument, NotFound
 from sandbox.session.diagnosis import Diagnosis, Place, Recording
@@ -23,16 +24,24 @@ _MAX_PIECES = 3
 _MAX_LINE = 160
 
 
+class Excerpt(NamedTuple):
+    """The source of a function, or parts of it: numbered lines below `path function`."""
+
+    path: str
+    function: str
+    text: str
+
+
 async def read_excerpts(
     session: Session, found: Diagnosis, shown: Collection[tuple[str, int]], room: int
-) -> list[str]:
-    """Read the functions that matter most in a diagnosis: numbered lines below `path function`.
+) -> list[Excerpt]:
+    """Read the functions that matter most in a diagnosis.
 
     `shown`: paths and lines; functions with one of them are left out. `room`: characters in all.
     """
     files: dict[str, tuple[list[str], Marks]] = {}
     wanted = _best_first(found)
-    excerpts: list[str] = []
+    excerpts: list[Excerpt] = []
     for place, *others in wanted:
         if place.path not in files:
             if len(files) == _MAX_FILES:
@@ -46,7 +55,7 @@ async def read_excerpts(
         lines = {line for path, line in shown if path == place.path}
         text = _excerpt(place, *files[place.path], lines, [one.line for one in (place, *others)])
         if text and len(text) <= room:
-            excerpts.append(text)
+            excerpts.append(Excerpt(place.path, place.function, text))
             room -= len(text)
     return excerpts
 

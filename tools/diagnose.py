@@ -14,7 +14,7 @@ from sandbox.session.diagnosis import Diagnosis
 from sandbox.session.session import Session
 from sandbox.session.test_command import PYTEST
 from tools._diagnosis import render_diagnosis
-from tools._excerpts import read_excerpts
+from tools._excerpts import Excerpt, read_excerpts
 from tools._stop import StopAnswer
 from tools._stop import answer as stop_answer
 from tools._stop import render as render_stop
@@ -85,15 +85,15 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
     """Add the functions that the diagnosis names, then those that the failing line called, as far as there is room."""
     answer = whole.model_copy(update={"called": []})
     room = max(_LEAST_SOURCE, _WHOLE - len(render(answer)))
-    functions = await read_excerpts(session, found, _places_in(answer), room)
-    called = list(_not_shown(whole.called, functions, room - sum(map(len, functions))))
+    excerpts = await read_excerpts(session, found, _places_in(answer), room)
+    functions = [one.text for one in excerpts]
+    called = list(_not_shown(whole.called, excerpts, room - sum(map(len, functions))))
     return answer.model_copy(update={"called": called, "functions": functions})
 
 
-def _not_shown(called: list[Function], functions: list[str], room: int) -> Iterator[Function]:
-    """Called functions whose source is not among `functions`, and which have `room`."""
-    heads = [text.split("\n", 1)[0].partition(",")[0].rpartition(" ") for text in functions]
-    shown = {(path, name.rpartition(".")[2]) for path, _, name in heads}
+def _not_shown(called: list[Function], excerpts: list[Excerpt], room: int) -> Iterator[Function]:
+    """Called functions whose source is not among `excerpts`, and which have `room`."""
+    shown = {(one.path, one.function.rpartition(".")[2]) for one in excerpts}
     for one in called:
         size = sum(len(line) + len(" 1234  ") for line in one.lines)
         if one.lines and (one.path, one.function) not in shown and size <= room:

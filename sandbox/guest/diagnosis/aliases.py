@@ -25,9 +25,8 @@ class Holder:
         return _last_name(self.name)
 
 
-def find(events, is_test_code, score_of_line, distances):
+def find(events, holders, is_test_code, score_of_line, distances):
     """Suspect (score, stored event, name, changed event, name), the best first."""
-    holders = _holders(events)
     best = {}
     for target, held in holders.items():
         changes = events.contents.get(target)
@@ -48,31 +47,38 @@ def find(events, is_test_code, score_of_line, distances):
     return sorted(best.values(), key=lambda found: (-found[0], found[1]))[:MAX_ALIASES]
 
 
-def find_parted(events, is_test_code, score_of_line):
+def find_parted(events, holders, is_test_code, score_of_line):
     """Containers that two attributes held until one of them was set to another: (score, stored event, name, event, name), the best first.
 
     The attribute that was set later keeps the old object, and is read after that. A function that does both at once
     means it.
     """
-    loads = _last_loads(events)
+    candidates = list(_parted(events, holders, is_test_code))
+    loads = _last_loads(events, {_attribute(events, second) for _, second, _, _ in candidates})
     best = {}
-    for target, held in _holders(events).items():
-        for first, second in _pairs_of_attributes(events, target, held):
-            last_load = loads.get(_attribute(events, second), -1)
-            parted = _next_store(events, first, second.event, target)
-            if parted is None or not parted < last_load:
-                continue
-            again = _next_store(events, second, second.event, target)
-            place, stored = events.site(parted), events.site(second.event)
-            if (again is not None and again < last_load) or place.scope is stored.scope:
-                continue
-            if is_test_code(place.scope.filename) or is_test_code(stored.scope.filename):
-                continue
-            score = 2.0 + 3 * max(score_of_line(place), score_of_line(stored))
-            key = (stored.scope.filename, stored.line, place.scope.filename, place.line)
-            if key not in best or best[key][0] < score:
-                best[key] = (score, second.event, second.name, parted, first.name)
+    for first, second, parted, again in candidates:
+        last_load = loads.get(_attribute(events, second), -1)
+        if not parted < last_load or (again is not None and again < last_load):
+            continue
+        place, stored = events.site(parted), events.site(second.event)
+        score = 2.0 + 3 * max(score_of_line(place), score_of_line(stored))
+        key = (stored.scope.filename, stored.line, place.scope.filename, place.line)
+        if key not in best or best[key][0] < score:
+            best[key] = (score, second.event, second.name, parted, first.name)
     return sorted(best.values(), key=lambda found: (-found[0], found[1]))[:MAX_PARTED]
+
+
+def _parted(events, holders, is_test_code):
+    """Yield (first, second, event that set the first to another object, event that set the second so or None)."""
+    for target, held in holders.items():
+        for first, second in _pairs_of_attributes(events, target, held):
+            parted = _next_store(events, first, second.event, target)
+            if parted is None:
+                continue
+            place, stored = events.site(parted).scope, events.site(second.event).scope
+            if place is stored or is_test_code(place.filename) or is_test_code(stored.filename):
+                continue
+            yield first, second, parted, _next_store(events, second, second.event, target)
 
 
 def _pairs_of_attributes(events, target, held):
@@ -105,13 +111,15 @@ def _next_store(events, holder, after, target):
     return None
 
 
-def _last_loads(events):
-    """(id of object, attribute) -> last event that read it."""
+def _last_loads(events, attributes):
+    """(id of object, attribute) -> last event that read it, for those of `attributes` that are read."""
     found = {}
-    for event in range(len(events)):
+    for event in range(len(events)) if attributes else ():
         site = events.site(event)
         if site.kind == kinds.BASE and site.extra[0] != "store":
-            found[id(events.value_of[event]), site.name] = event
+            key = (id(events.value_of[event]), site.name)
+            if key in attributes:
+                found[key] = event
     return found
 
 
@@ -162,7 +170,7 @@ def _last_name(text):
     return text.split("[")[0].rpartition(".")[2]
 
 
-def _holders(events):
+def find_holders(events):
     """id of a container -> its holders in the order of their events."""
     found = {}
 

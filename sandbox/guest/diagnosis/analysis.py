@@ -56,8 +56,9 @@ class _Analysis:
     def _aliases(self):
         """Objects that were changed through another name, and those that parted; the most suspect first."""
         test = self._job.is_test_code
-        changed = aliases.find(self._events, test, self._score, self._slice.distance)
-        parted = aliases.find_parted(self._events, test, self._score)
+        holders = aliases.find_holders(self._events)
+        changed = aliases.find(self._events, holders, test, self._score, self._slice.distance)
+        parted = aliases.find_parted(self._events, holders, test, self._score)
         found = [(one, False) for one in changed] + [(one, True) for one in parted]
         found.sort(key=lambda each: -each[0][0])
         return [self._alias(*one[1:], is_parted=is_parted) for one, is_parted in found]

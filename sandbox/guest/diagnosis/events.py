@@ -133,14 +133,10 @@ class Events:
     def writer(self, name, event):
         """Last event before `event` that bound a name as its frame sees it; None if none was recorded."""
         scope = self.site(event).scope
-        frame = self.frame_of[event]
-        if name in scope.bound or scope.parent is None:
-            return _last(self._names.get((frame, name), ()), event)
-        while scope.parent is not None:
-            scope = scope.parent
-            if name in scope.bound:
-                return _last(self._names.get((id(scope), name), ()), event)
-        return None
+        owner = scope.owner_of(name)
+        if owner is scope:
+            return _last(self._names.get((self.frame_of[event], name), ()), event)
+        return _last(self._names.get((id(owner), name), ()), event) if name in owner.bound else None
 
     def attribute_writer(self, target, name, event):
         """Last event before `event` that set an attribute of an object."""

@@ -122,7 +122,7 @@ def holders(events, pairs, is_test_code):
     owners = [_owner(events, write) for write, _ in pairs]
     latest = max((read for _, read in pairs), default=0)
     wanted, found = {id(owner) for owner in owners if owner is not None}, {}
-    for event in range(latest):
+    for event in range(latest) if wanted else ():
         for value, name in _lasting(events, event):
             is_first = id(value) in wanted and id(value) not in found
             if is_first and not is_test_code(events.site(event).scope.filename):
