@@ -296,9 +296,8 @@ class DockerBackend(Backend):
         try:
             await self.call(engine.start, container)
             with anyio.fail_after(START_S):
-                await stream.send(await self.call(self._compiler.package, image))
                 started = PushbackStream(stream)
-                if await started.wait_readable():
+                if await started.send_first(await self.call(self._compiler.package, image)):
                     return started
         except (TimeoutError, anyio.BrokenResourceError) as exc:
             await anyio.aclose_forcefully(stream)

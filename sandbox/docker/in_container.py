@@ -161,10 +161,8 @@ class ContainerSandbox(Sandbox):
         started = PushbackStream(stream)
         try:
             with anyio.fail_after(START_S):
-                with suppress(anyio.BrokenResourceError):  # it says why on its standard error
-                    await stream.send(guest_bundle.package())
                 # A frame begins with zeros; an engine that can't start a program sends a text in its place.
-                if await started.wait_readable() and started.early.startswith(b"\0"):
+                if await started.send_first(guest_bundle.package()) and started.early.startswith(b"\0"):
                     self._first = started
                     return
         except (TimeoutError, anyio.BrokenResourceError):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 import anyio
 from anyio.abc import ByteStream
 
+from sandbox.errors import SandboxError
 from sandbox.transport.socket_stream import Immediate
 
 
@@ -30,6 +32,32 @@ class PushbackStream(ByteStream, Immediate):
         except (anyio.EndOfStream, anyio.BrokenResourceError):
             return False
         return True
+
+    async def send_first(self, data: bytes) -> bool:
+        """Send `data` while waiting for the answer: a peer that ends without reading it would block the sender.
+
+        False if the stream ended instead of an answer.
+
+        Raises:
+            SandboxError: as receiving does.
+        """
+        failure: SandboxError | None = None
+        is_answered = False
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._send_until_broken, data)
+            try:
+                is_answered = await self.wait_readable()
+            except SandboxError as exc:
+                failure = exc  # raised below: the task group would wrap it
+            if not is_answered:
+                tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        return is_answered
+
+    async def _send_until_broken(self, data: bytes) -> None:
+        with suppress(anyio.BrokenResourceError):  # receiving tells why
+            await self._stream.send(data)
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         """Receive the next bytes."""

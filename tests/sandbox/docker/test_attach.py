@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from sandbox.docker.attach import AttachedStream, Endpoint, ThreadStream, open_stream
 from sandbox.errors import BackendUnavailable, ProtocolViolation, SandboxLost
 from sandbox.transport.pushback_stream import PushbackStream
+from sandbox.transport.socket_stream import SocketStream
 
 SWITCHED = (
     b"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\n\r\n"
@@ -218,6 +219,46 @@ async def test_peeking_takes_nothing_away() -> None:
     assert await stream.receive(3) == b"fir"
     assert await everything(stream) == b"stsecond"
     assert not await stream.wait_readable()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("said", [b"", part(2, b"no Python 3\n")])
+async def test_a_process_that_ends_without_reading_what_is_sent_is_heard(said: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        attached = AttachedStream(await SocketStream.over(ours))
+        theirs.sendall(said)
+        theirs.shutdown(socket.SHUT_WR)
+        stream = PushbackStream(attached)
+        assert not await stream.send_first(b"x" * (8 << 20))
+        assert list(attached.stderr) == ["no Python 3"] * bool(said)
+        await stream.aclose()
+
+
+@pytest.mark.timeout(60)
+async def test_all_is_sent_though_the_answer_comes_first() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        stream = PushbackStream(await SocketStream.over(ours))
+        theirs.sendall(b"first")
+        read = bytearray()
+
+        def read_all() -> None:
+            while len(read) < 8 << 20:
+                read.extend(theirs.recv(1 << 20))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.to_thread.run_sync, read_all)
+            assert await stream.send_first(b"x" * (8 << 20))
+        assert len(read) == 8 << 20
+        assert await stream.receive() == b"first"
+        await stream.aclose()
+
+
+async def test_a_flood_while_the_first_bytes_are_sent_is_told_as_such() -> None:
+    flood = [part(2, b"x" * (1 << 20))] * 8
+    with pytest.raises(ProtocolViolation):
+        await PushbackStream(AttachedStream(Pieces(flood))).send_first(b"x")
 
 
 async def test_a_blocking_pipe_is_read_and_written_in_threads() -> None:
