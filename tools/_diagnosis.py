@@ -16,13 +16,13 @@ from sandbox.session.diagnosis import (
     Suspect,
 )
 
-_MAX_SUSPECTS, _FEW_SUSPECTS = 4, 3
+_MAX_SUSPECTS, _FEW_SUSPECTS = 4, 2
 _MAX_ALIASES = 2
 _MAX_KEPT = 2
 _BEHIND = 0.75
 """Less suspicion than the first one has, by which others are left out."""
 _MAX_VALUES = 2
-_MAX_LINKS, _FEW_LINKS = 7, 4
+_MAX_LINKS, _FEW_LINKS = 7, 3
 _MAX_TEXT = 80
 _MAX_ONLY = 2
 _MAX_COMPARISON = 1500
@@ -128,6 +128,11 @@ def _aliases_text(aliases: list[Alias]) -> list[str]:
 
 
 def _alias_line(one: Alias) -> str:
+    if one.places:
+        return (
+            f"  {one.kind}: one object in {one.places} places, put there at {_named(one.stored, 'as', one.name)}\n"
+            f"    changed at {_named(one.changed, 'through', one.through)}"
+        )
     changed = "no longer the same object from" if one.parted else "changed at"
     return (
         f"  {one.kind} stored at {_named(one.stored, 'as', one.name)}\n"
@@ -158,11 +163,13 @@ def _kept_line(one: Kept) -> str:
     ]
     about = "; ".join(note for note in notes if note)
     by = ", before that ".join(_place(each) for each in one.writers)
+    also = f"    also changed by {', '.join(map(_place, one.others))}\n" if one.others else ""
     call = f" of {one.function}()" if one.function != one.read.function else ""
     done, later = ("written", f" in a later call{call}") if one.function else ("changed", "")
     return (
         f"  {one.name}{about and f' ({about})'} {done} at {_place(one.written)}: "
         f"{_shorten(one.written.text, 60)}{by and f', by {by}'}\n"
+        f"{also}"
         f"    read{later} at {_place(one.read)}: {_shorten(one.read.text, 60)}"
     )
 

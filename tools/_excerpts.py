@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import zip_longest
 from typing import NamedTuple
 
 from sandbox.errors import InvalidArgument, NotFound
-from sandbox.session.diagnosis import Diagnosis, Place, Recording
+from sandbox.session.diagnosis import Diagnosis, Kept, Place, Recording
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
-from tools._text import number_without_docstring
+from tools._text import number_lines, number_without_docstring
 
 _MAX_FUNCTION = 900
 _MAX_FILES = 5
@@ -22,10 +21,13 @@ _BESIDE = 2
 """Lines shown before and after a named one that is farther away."""
 _MAX_PIECES = 3
 _MAX_LINE = 160
+_MAX_SMALL_FILE = 2400
+"""Characters of a file that is shown whole where a function of it would be, the first one even beyond the room: it would be
+asked for next."""
 
 
 class Excerpt(NamedTuple):
-    """The source of a function, or parts of it: numbered lines below `path function`."""
+    """The source of a function, parts of it, or a small file (no `function`): numbered lines below its name."""
 
     path: str
     function: str
@@ -37,7 +39,7 @@ async def read_excerpts(
 ) -> list[Excerpt]:
     """Read the functions that matter most in a diagnosis.
 
-    `shown`: paths and lines; functions with one of them are left out. `room`: characters in all.
+    `shown`: paths and lines; functions with one of them are left out. `room`: characters in all, but for a small file.
     """
     files: dict[str, tuple[list[str], Marks]] = {}
     wanted = _best_first(found)
@@ -53,35 +55,58 @@ async def read_excerpts(
                 continue
             files[place.path] = file.lines, marks
         lines = {line for path, line in shown if path == place.path}
-        text = _excerpt(place, *files[place.path], lines, [one.line for one in (place, *others)])
-        if text and len(text) <= room:
+        if any(one.path == place.path and not one.function for one in excerpts):
+            continue
+        named = [one.line for one in (place, *others)]
+        text = _excerpt(place, *files[place.path], lines, named)
+        if len(text) > room:
+            text = _excerpt(place, *files[place.path], lines, named[:1], around=_BESIDE)
+        whole = "" if lines or not text else _whole_file(place.path, files[place.path][0])
+        if whole and (len(whole) <= room or not excerpts):
+            excerpts.append(Excerpt(place.path, "", whole))
+            room -= len(whole)
+        elif text and len(text) <= room:
             excerpts.append(Excerpt(place.path, place.function, text))
             room -= len(text)
     return excerpts
 
 
+def _whole_file(path: str, lines: Sequence[str]) -> str:
+    """The source of a small file; "" if it is longer."""
+    if sum(map(len, lines)) > _MAX_SMALL_FILE:
+        return ""
+    text = f"{path}\n{number_lines(list(_clipped(lines, 1, len(lines))), 1)}"
+    return text if len(text) <= _MAX_SMALL_FILE else ""
+
+
 def _best_first(found: Diagnosis) -> list[list[Place]]:
     """The places in each function: of shared objects, of state that is kept, of this test alone, on the way back."""
     recording = found.recording or Recording()
-    lists: list[Sequence[Place]] = [
-        [place for alias in recording.aliases[:2] for place in (alias.changed, alias.stored)],
-        [
-            place
-            for kept in recording.kept[:2]
-            for place in (*kept.writers, *([kept.held] if kept.held else []), kept.written, kept.read)
-        ],
-        (recording.suspects or (found.spectrum.suspects if found.spectrum else []))[:5],
+    told = [
+        *(place for alias in recording.aliases[:2] for place in (alias.changed, alias.stored)),
+        *(place for kept in recording.kept[:2] for place in _places_of(kept)),
     ]
-    in_turn = (place for places in zip_longest(*lists) for place in places if place is not None)
+    suspects = (recording.suspects or (found.spectrum.suspects if found.spectrum else []))[:5]
     functions: dict[tuple[str, str], list[Place]] = {}
-    for place in (*in_turn, *recording.chain[:8]):
+    for place in (*told, *suspects, *recording.chain[:8]):
         if place.function != "<module>":
             functions.setdefault((place.path, place.function), []).append(place)
     return list(functions.values())
 
 
+def _places_of(kept: Kept) -> list[Place]:
+    """Its writers, its holder, where it is written and read, and those that could have reset it."""
+    held = [kept.held] if kept.held else []
+    return [*kept.writers, *held, kept.written, kept.read, *kept.others]
+
+
 def _excerpt(
-    place: Place, lines: Sequence[str], marks: Marks, shown: Collection[int], named: Sequence[int]
+    place: Place,
+    lines: Sequence[str],
+    marks: Marks,
+    shown: Collection[int],
+    named: Sequence[int],
+    around: int = _AROUND,
 ) -> str:
     """The function of a place, or if it is long the lines around it and around those `named` near it.
 
@@ -101,10 +126,10 @@ def _excerpt(
         return ""
     head = f"{place.path} {place.function}"
     whole = f"{head}\n{number_without_docstring(list(_clipped(lines, first, last)), first)}"
-    if len(whole) <= _MAX_FUNCTION:
+    if len(whole) <= _MAX_FUNCTION and around == _AROUND:
         return whole
     near = [line for line in (place.line, *named) if abs(line - place.line) <= _NEAR]
-    start, end = max(first, min(near) - _AROUND), min(last, max(near) + _AROUND)
+    start, end = max(first, min(near) - around), min(last, max(near) + around)
     pieces = {start: number_without_docstring(list(_clipped(lines, start, end)), start)}
     for line in dict.fromkeys(named):
         if first <= line < start - _BESIDE or end + _BESIDE < line <= last:

@@ -94,9 +94,10 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
 def _not_shown(called: list[Function], excerpts: list[Excerpt], room: int) -> Iterator[Function]:
     """Called functions whose source is not among `excerpts`, and which have `room`."""
     shown = {(one.path, one.function.rpartition(".")[2]) for one in excerpts}
+    whole = {one.path for one in excerpts if not one.function}
     for one in called:
         size = sum(len(line) + len(" 1234  ") for line in one.lines)
-        if one.lines and (one.path, one.function) not in shown and size <= room:
+        if one.lines and one.path not in whole and (one.path, one.function) not in shown and size <= room:
             yield one
             room -= size
 

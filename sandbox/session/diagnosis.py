@@ -63,6 +63,7 @@ class Alias(_Data):
     """An object that two names hold, and that was changed through one of them.
 
     `parted`: instead, the name `through` was set to another object at `changed`, and `name` keeps the old one.
+    `places`: instead, one expression put it into so many places of a container, and `name` is empty.
     """
 
     stored: Place
@@ -71,6 +72,7 @@ class Alias(_Data):
     through: Text
     kind: Text = ""
     parted: bool = False
+    places: Number = 0
 
 
 class Kept(_Data):
@@ -84,6 +86,8 @@ class Kept(_Data):
     """Line, in the file of `written`, of the class attribute that it is; 0 if it is none."""
     writers: Annotated[list[Place], Field(max_length=10)] = []
     """Functions that changed the global before it was read, the last first; a helper's caller in its place."""
+    others: Annotated[list[Place], Field(max_length=10)] = []
+    """Further functions of the same file that set or change it."""
     held: Place | None = None
     """Place at which the object that has the state became that of `holder`, which outlives calls."""
     holder: Text = ""

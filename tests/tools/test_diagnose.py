@@ -131,7 +131,7 @@ def test_shared_objects_and_state_come_first_and_little_of_the_rest_after_them()
         "\n"
     )
     assert [line[:8] for line in lines if line[0] != " "] == ["state th", "suspects", "way back"]
-    assert len(lines) == 3 + 2 + 3 + 4 + 1
+    assert len(lines) == 3 + 1 + 2 + 1 + 3 + 1
 
 
 def test_limits_and_a_run_that_differs_are_told() -> None:
@@ -195,6 +195,15 @@ async def test_one_call_goes_from_nothing_to_the_cause(repo: Path) -> None:
     assert (
         "← total() = 10  shop.py:13 Cart.total()" in text or "  total() = 10  shop.py:13 Cart.total()" in text
     )
+    assert "source of functions named above:\nshop.py\n    1  " in text  # all of a small file, once
+    assert "   22      while len(lines) > 1:\n   23          lines.pop()" in text
+    assert text.count("def defer") == text.count("def test_bad") == 1
+    assert "1" in after  # the session stands at the failure
+
+
+async def test_of_a_file_that_is_not_small_the_functions_are_shown(make_repo: MakeRepo) -> None:
+    longer = SHOP + "\n\ndef unused():\n" + "    print('x')\n" * 200
+    (text,) = await answers(make_repo({"shop.py": longer, "test_shop.py": TESTS}), ("diagnose", {}))
     assert (
         "source of functions named above:\n"
         "shop.py shorten\n"
@@ -203,8 +212,7 @@ async def test_one_call_goes_from_nothing_to_the_cause(repo: Path) -> None:
         "   22      while len(lines) > 1:\n"
         "   23          lines.pop()"
     ) in text  # the others are among those that the failing test calls
-    assert text.count("def defer") == text.count("def test_bad") == 1
-    assert "1" in after  # the session stands at the failure
+    assert text.count("def defer") == 1
 
 
 async def test_a_failing_test_beside_a_passing_one(repo: Path) -> None:

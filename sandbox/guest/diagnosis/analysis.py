@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import aliases, chain, failure, kept_state, values
+from . import aliases, chain, failure, kept_state, repeated, values
 from . import sites as kinds
 from .events import Events, frame_number, is_atom, method_code
 from .job import guarded
@@ -13,6 +13,7 @@ from .sources import Sources
 _MAX_SLICE = 30_000
 _FAR = 10_000
 _NEAR = 30
+_MAX_OTHERS = 3
 _FARNESS = 0.03
 """Suspicion that one step further from the failure must outweigh."""
 _UNITTEST_SIDES = (("first", "second"), ("seq1", "seq2"), ("d1", "d2"), ("member", "container"))
@@ -54,14 +55,20 @@ class _Analysis:
 
     @guarded
     def _aliases(self):
-        """Objects that were changed through another name, and those that parted; the most suspect first."""
+        """Objects changed through another name, in several places of a container, or that parted; the most suspect first."""
         test = self._job.is_test_code
         holders = aliases.find_holders(self._events)
         changed = aliases.find(self._events, holders, test, self._score, self._slice.distance)
         parted = aliases.find_parted(self._events, holders, test, self._score)
-        found = [(one, False) for one in changed] + [(one, True) for one in parted]
-        found.sort(key=lambda each: -each[0][0])
-        return [self._alias(*one[1:], is_parted=is_parted) for one, is_parted in found]
+        found = [(one[0], self._alias(*one[1:], is_parted=False)) for one in changed]
+        found += [(one[0], self._alias(*one[1:], is_parted=True)) for one in parted]
+        lines = self._sources.lines_that_repeat
+        several = repeated.find(self._events, lines, test, self._score, self._slice.distance)
+        found += [(one[0], self._repeated(*one[1:])) for one in several]
+        return [alias for _, alias in sorted(found, key=lambda each: -each[0])]
+
+    def _repeated(self, made, places, change):
+        return {**self._alias(made, "", change, "", is_parted=False), "places": places}
 
     def _alias(self, stored, name, change, through, is_parted):
         held = self._events.stored_value_event(stored) if is_parted else change
@@ -88,6 +95,7 @@ class _Analysis:
                 "function": "" if scope is None else scope.name[:100],
                 "shared_at": self._line_of_class_attribute(write),
                 "writers": self._writers(write, read) if scope is None else [],
+                "others": self._other_writers(write, read),
                 "held": self._place(holder[0]) if holder else None,
                 "holder": holder[1][:100] if holder else "",
                 "was": self._type_before(write),
@@ -105,6 +113,24 @@ class _Analysis:
         """Functions that changed a global: those that called for it, if they are known."""
         found = kept_state.writers(self._events, write, read, self._caller)
         return [self._place(change if caller is None else caller) for change, caller in found]
+
+    def _other_writers(self, write, read):
+        """Further functions of the file that set or change the same global or attribute."""
+        written, name = self._events.site(write), kept_state.name_of(self._events, write).partition("[")[0]
+        owner, dot, rest = name.rpartition(".")
+        wanted = dot + rest if owner else name
+        told = {written.scope.name, self._events.site(read).scope.name}
+        place = {"path": self._job.relative(written.scope.filename)}
+        return [
+            {
+                **place,
+                "line": line,
+                "function": function,
+                "text": self._sources.line(written.scope.filename, line),
+            }
+            for function, line in self._sources.writers_of(written.scope.filename, wanted)
+            if function not in told and not function.endswith("__init__")
+        ][:_MAX_OTHERS]
 
     def _caller(self, event):
         """An event of the function that called the one of an event; None for a test, and if its source doesn't call it."""

@@ -49,6 +49,11 @@ _NAMESPACE = type.__dict__["__dict__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
 
 
+def _extends_container(value):
+    """True for a builtin container, and for an object of a class made from one."""
+    return is_container(value) or any(id(kind) in _CONTAINERS for kind in _MRO(type(value)))
+
+
 class Events:
     """Events by number, oldest first."""
 
@@ -64,6 +69,8 @@ class Events:
         """(frame, name) or (scope, name) -> events that bind it."""
         self._attributes = {}
         """(id of object, attribute) -> events that set it."""
+        self._changed = None
+        """id of an object -> events that change it; made when it is asked for."""
         self.contents = {}
         """id of a container -> events that change it."""
         self._by_site = {}
@@ -141,6 +148,24 @@ class Events:
     def attribute_writer(self, target, name, event):
         """Last event before `event` that set an attribute of an object."""
         return _last(self._attributes.get((id(target), name), ()), event)
+
+    def all_changes(self, target):
+        """Events that change the contents or an attribute of the object with the id `target`, in order."""
+        if self._changed is None:
+            self._changed = {}
+            for event in range(len(self)):
+                if self._is_change(event):
+                    self._changed.setdefault(id(self.value_of[event]), []).append(event)
+        return self._changed.get(target, ())
+
+    def _is_change(self, event):
+        site = self.site(event)
+        if site.kind == kinds.BASE:
+            use = site.extra[0]
+            return use in ("store", "delete") or use == "mutate" and _extends_container(self.value_of[event])
+        return (
+            site.augments if site.kind == kinds.STORE else site.kind == kinds.ITEM and site.extra[0] != "load"
+        )
 
     def attribute_stores(self, owner, name, after):
         """Events after `after` that set an attribute of the object with the id `owner`."""

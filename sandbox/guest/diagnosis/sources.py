@@ -5,8 +5,12 @@ from __future__ import annotations
 import ast
 import re
 
+from .sites import MUTATORS
+
 MAX_SOURCE = 4 << 20
 _MAX_TEXT = 120
+_DISPLAYS = (ast.List, ast.Tuple, ast.ListComp)
+_REPEATING = ("fromkeys", "repeat")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -16,6 +20,7 @@ class Sources:
     def __init__(self):
         self._lines = {}
         self._functions = {}
+        self._repeating = {}
 
     def line(self, filename, number):
         """Text of a line; empty if it is not available."""
@@ -40,6 +45,21 @@ class Sources:
             if path == owner:
                 return 0 if _sets_on_instance(node, name) else _line_of_attribute(node, name)
         return 0
+
+    def lines_that_repeat(self, filename):
+        """Lines of a file with an expression that puts one object into several places."""
+        if filename not in self._repeating:
+            tree = _parse("\n".join(self.lines(filename)))
+            self._repeating[filename] = frozenset(_lines_that_repeat(tree))
+        return self._repeating[filename]
+
+    def writers_of(self, filename, name):
+        """(qualified name, line) of each function of a file that sets or changes a global, or an attribute: `.seen`."""
+        for function, node in _definitions_in(_parse("\n".join(self.lines(filename)))):
+            if isinstance(node, _DEFINITIONS):
+                line = next(_lines_that_change(node, name), 0)
+                if line:
+                    yield function, line
 
     def function_at(self, filename, number):
         """(qualified name, first line) of the innermost function at a line; of the module if there is none."""
@@ -94,6 +114,52 @@ def _definitions_in(tree):
                 yield name, child
                 name += "."
             waiting.append((child, name))
+
+
+def _lines_that_repeat(tree):
+    """Yield the lines of `[x] * n`, `dict.fromkeys(names, x)` and `repeat(x)`, and those at which their statements begin."""
+    for statement in () if tree is None else ast.walk(tree):
+        if not isinstance(statement, ast.stmt) or hasattr(statement, "body"):
+            continue
+        for node in ast.walk(statement):
+            if isinstance(node, ast.expr) and _repeats(node):
+                yield statement.lineno
+                yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
+
+
+def _repeats(node):
+    if isinstance(node, ast.BinOp):
+        sides = (node.left, node.right)
+        return isinstance(node.op, ast.Mult) and any(isinstance(side, _DISPLAYS) for side in sides)
+    called = node.func if isinstance(node, ast.Call) else None
+    return getattr(called, "attr", None) in _REPEATING or getattr(called, "id", None) in _REPEATING
+
+
+def _lines_that_change(function, name):
+    """Yield the lines of a function that set or change a global, or an attribute."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.expr) and _changes(node, function, name):
+            yield node.lineno
+
+
+def _changes(node, function, name):
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
+        return _is_named(node.func.value, name)
+    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        return _is_named(node.value, name)
+    if not isinstance(node, (ast.Name, ast.Attribute)) or isinstance(node.ctx, ast.Load):
+        return False
+    is_global = isinstance(node, ast.Attribute) or any(
+        isinstance(one, ast.Global) and name in one.names for one in ast.walk(function)
+    )
+    return is_global and _is_named(node, name)
+
+
+def _is_named(node, name):
+    """True for the global `seen`, or for an attribute of anything, `.seen`."""
+    if isinstance(node, ast.Attribute):
+        return name == f".{node.attr}"
+    return isinstance(node, ast.Name) and name == node.id
 
 
 def _line_of_attribute(owner, name):

@@ -8,6 +8,7 @@ from tools._diagnosis import render_diagnosis
 
 HEAD = "import unittest\nfrom shop import *\n\nclass Case(unittest.TestCase):\n    def test_bad(self):\n"
 CASE = "test_shop.Case.test_bad"
+GLOBAL = "test_shop.Case.test_global"
 
 
 def kept(found: Diagnosis) -> list[tuple[str, int, int, str]]:
@@ -251,3 +252,50 @@ class Queue:
     )
     text = render_diagnosis(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
     assert "self.items (it was a Sorted) written at shop.py:14 Queue.cancel(): " in text
+
+
+def test_functions_that_could_have_reset_it_are_told_though_they_did_not_run(diagnose: Diagnose) -> None:
+    shop = """\
+_kinds = ["a"]
+
+class Basket:
+    def __init__(self):
+        self.seen = {}
+
+    def clear(self):
+        self.seen = {}
+
+    def forget(self, name):
+        self.seen.pop(name)
+
+    def price(self, name, price):
+        if name in self.seen:
+            return self.seen[name]
+        self.seen[name] = price
+        return price
+
+def remove(kind):
+    _kinds.remove(kind)
+
+def reset():
+    global _kinds
+    _kinds = ["a"]
+
+def local():
+    _kinds = []
+    return _kinds
+
+def count():
+    return len(_kinds)
+"""
+    tests = (
+        HEAD
+        + "        basket = Basket()\n        basket.price('a', 1)\n        self.assertEqual(basket.price('a', 2), 2)\n"
+        + "    def test_global(self):\n        remove('a')\n        self.assertEqual(count(), 1)\n"
+    )
+    files = {"shop.py": shop, "test_shop.py": tests}
+    for test, others in ((CASE, [("Basket.clear", 8), ("Basket.forget", 11)]), (GLOBAL, [("reset", 24)])):
+        recording = diagnose(files, test).recording
+        assert recording is not None
+        assert [(one.function, one.line) for one in recording.kept[0].others] == others
+    assert "    also changed by shop.py:24 reset()\n" in render_diagnosis(diagnose(files, GLOBAL))
