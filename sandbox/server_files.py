@@ -103,6 +103,11 @@ class ServerFiles:
         self._prune(servers, found)
         return [one for one in found if _is_orphan(one, servers)]
 
+    def alive(self) -> Mapping[str, bool]:
+        """Return the names of servers, and whether each lives. Files that nobody needs any more are removed before."""
+        self.orphans([])
+        return {name: one.is_alive for name, one in _read_all(self._folder, f"{self._backend}-*")}
+
     def _create(self) -> None:
         assert fcntl is not None
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
