@@ -28,7 +28,8 @@ PINS: Mapping[str, Any] = tomllib.loads(
 )
 NODE = "node"
 RUNNERS = "runners"
-CLIENTS = frozenset({*PINS["python"], *PINS["npm"]}) - {RUNNERS}
+DEBUG_GYM = "debug-gym"
+CLIENTS = frozenset({*PINS["python"], *PINS["npm"]}) - {RUNNERS, DEBUG_GYM}
 # Certificates of the system, as pip and Python have them, not those that uv and Node bring along.
 SYSTEM_CERTIFICATES = {"UV_SYSTEM_CERTS": "1", "NODE_OPTIONS": "--use-system-ca"}
 _PATIENCE_S = 600
