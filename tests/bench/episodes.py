@@ -115,7 +115,7 @@ def _for_debug_gym(name: str) -> dict[str, Any]:
     text = (repository / path).read_text("utf-8")
     first = text[: text.index(change["old_code"])].count("\n") + 1
     last = first + change["old_code"].count("\n")
-    command = task.facts.debug_entrypoint or task.facts.entrypoint
+    command = task.facts.debug_entrypoint or task.facts.entrypoint or ""
     # Its debugger reads from the program's terminal, which pytest keeps to itself without -s.
     command = command.removeprefix("python -m ").replace("pytest", "pytest -s")
     return {

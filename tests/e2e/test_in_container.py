@@ -9,7 +9,6 @@ import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -166,13 +165,13 @@ async def test_the_next_server_removes_what_a_killed_guest_left() -> None:
 async def killed_server(*flags: str) -> AsyncIterator[Session]:
     """Serve a client, and kill the server at the end."""
     command = ["sh", "-c", 'echo $$ >"$0"; exec "$@"']
-    with tempfile.NamedTemporaryFile() as file:
+    with tempfile.NamedTemporaryFile("r") as file:
         argv = [*command, file.name, str(PDBOX), "serve", "--answers", "both", *flags]
         parameters = StdioServerParameters(command=argv[0], args=argv[1:], env=dict(os.environ))
         with suppress(MCPError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             async with Client(stdio_client(parameters)) as client:
                 yield Session(client)
-                os.kill(int(Path(file.name).read_text()), signal.SIGKILL)
+                os.kill(int(file.read()), signal.SIGKILL)
 
 
 INITIALIZE = (
