@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -64,15 +65,31 @@ def test_asyncio_resolves_each_task_and_tells_when_one_is_not(run: Run, url: str
     assert example.is_file() and run("mcp", "asyncio", "python", "-c", address) == "[False]"
 
 
-def test_inspect_solves_8_samples_with_a_server_each(run: Run) -> None:
+def test_inspect_solves_8_samples_with_a_server_each_and_no_container_is_left(
+    run: Run, tmp_path: Path
+) -> None:
     driver = DRIVERS / "inspect_ai_episodes.py"
-    assert json.loads(run("inspect-ai", "inspect_ai", "python", driver, "over_stdio", "2", "4")) == [True] * 8
+    # The servers get nothing of the environment but the home, so that is where each shows that it lives.
+    scores = run("inspect-ai", "inspect_ai", "python", driver, "over_stdio", "2", "4", HOME=str(tmp_path))
+    assert json.loads(scores) == [True] * 8
+    # A server's file is removed at its end, unless it leaves a container.
+    assert list((tmp_path / ".local" / "state" / "pdbox" / "servers").iterdir()) == []
 
 
 def test_inspect_solves_12_samples_on_one_server(run: Run, url: str) -> None:
     driver = DRIVERS / "inspect_ai_episodes.py"
     scores = run("inspect-ai", "inspect_ai", "python", driver, "over_http", "3", "4", url)
     assert json.loads(scores) == [True] * 12
+
+
+def test_inspect_stays_at_the_stop_when_each_call_has_a_connection_of_its_own(run: Run, url: str) -> None:
+    session = f"{url}?session=connections&task=shop_discount"
+    calls = [("pdb", {"command": "b shop/order.py:31\nc"}), ("pdb", {"command": "p products[0].quantity"})]
+    driver = DRIVERS / "inspect_ai_connections.py"
+    stopped, shown = json.loads(run("inspect-ai", "inspect_ai", "python", driver, session, json.dumps(calls)))
+    assert httpx2.delete(f"{url}?session=connections", timeout=60).status_code == 204
+    stop = re.findall(r"stop \d+", stopped)
+    assert len(stop) == 1 and re.findall(r"stop \d+", shown) == stop and "60" in shown
 
 
 def test_verifiers_gives_full_reward(run: Run, url: str, tmp_path: Path) -> None:
@@ -112,7 +129,7 @@ def test_verifiers_repeats_a_call_whose_answer_was_lost_and_the_program_moves_on
 
 def test_openenv_gives_full_reward_and_leaves_nothing(run: Run, url: str) -> None:
     driver = DRIVERS / "openenv_episodes.py"
-    assert json.loads(run("openenv", "openenv", "python", driver, url, *NAMES)) == [1.0] * 4
+    assert json.loads(run("openenv", "openenv", "python", driver, url, *NAMES, *NAMES)) == [1.0] * 8
     assert anyio.run(_list_sessions, url) == []
 
 
