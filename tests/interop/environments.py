@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from subprocess import CompletedProcess
+from subprocess import CompletedProcess, TimeoutExpired
 from typing import Any
 
 from tests.interop.program import finished
@@ -29,7 +29,8 @@ PINS: Mapping[str, Any] = tomllib.loads(
 NODE = "node"
 RUNNERS = "runners"
 DEBUG_GYM = "debug-gym"
-CLIENTS = frozenset({*PINS["python"], *PINS["npm"]}) - {RUNNERS, DEBUG_GYM}
+LARGE = frozenset({DEBUG_GYM, "trl-trainer"})
+CLIENTS = frozenset({*PINS["python"], *PINS["npm"]}) - {RUNNERS} - LARGE
 # Certificates of the system, as pip and Python have them, not those that uv and Node bring along.
 SYSTEM_CERTIFICATES = {"UV_SYSTEM_CERTS": "1", "NODE_OPTIONS": "--use-system-ca"}
 _PATIENCE_S = 600
@@ -65,6 +66,8 @@ class Environments:
         Raises:
             NotMade: it was not there, and can't be made.
         """
+        if name in LARGE and name not in self._made:
+            return self._make("python", name)
         return self._made[name].result()
 
     def python(self, name: str) -> Path:
@@ -163,7 +166,10 @@ def _move(draft: Path, folder: Path) -> None:
 
 def _install(command: Sequence[str], cwd: Path | None = None, no_word: Callable[[], str] = str) -> None:
     """Run an installer. `no_word`: why it got no answer from its registry, if it got none."""
-    done = _run(command, cwd)
+    try:
+        done = _run(command, cwd)
+    except TimeoutExpired as exc:
+        raise NotMade(f"{command[0]} was not done after {_PATIENCE_S} s") from exc
     if done.returncode == 0:
         return
     if why := no_word():

@@ -139,6 +139,14 @@ def test_trl_environment_goes_from_0_to_1(run: Run, url: str) -> None:
     assert {"pdb", "rewrite", "eval"} <= set(seen["tools"]) and "start_session" not in seen["tools"]
 
 
+def test_trl_trains_a_step_on_a_solved_and_an_abandoned_episode(run: Run, url: str) -> None:
+    driver = DRIVERS / "trl_training.py"
+    offline = {"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+    seen = json.loads(run("trl-trainer", "trl", "python", driver, url, "shop_discount", **offline))
+    assert (seen["reward"], seen["moved"]) == (0.5, True) and seen["deviation"] > 0
+    assert (seen["calls"], seen["failures"]) == (2.0, 0.0)
+
+
 async def _list_sessions(url: str) -> list[str]:
     """Handles of the sessions that this server holds; those of other servers have none here."""
     async with Client(f"{url}?answers=structured") as client:
