@@ -14,7 +14,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,6 +112,14 @@ class ServerFiles:
         """Return the names of servers, and whether each lives. Files that nobody needs any more are removed before."""
         self.orphans([])
         return {name: one.is_alive for name, one in _read_all(self._folder, f"{self._backend}-*")}
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Remove the files of servers of which nothing is left; not those of living ones."""
+        states = self.alive()
+        for name in names:
+            if states.get(name) is False:
+                with contextlib.suppress(OSError):
+                    (self._folder / name).unlink()
 
     def _create(self) -> None:
         assert fcntl is not None

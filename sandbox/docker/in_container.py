@@ -106,10 +106,13 @@ class ContainerBackend(DockerBackend):
         with anyio.move_on_after(SWEEP_S):
             arguments = guest_bundle.find_guests_arguments(_HOMES)
             listed = b"".join([data async for data in self._output(container, arguments)])
+            gone: set[str] = set()
             for server, rest, state in _FOUND.findall(listed.decode("ascii", "replace")):
                 if not alive.get(f"{self.name}-{server}", state == "running"):
                     log.info("ending the guest %s%s, whose server is gone", server, rest)
                     await self.clean_up(container, server + rest)
+                    gone.add(f"{self.name}-{server}")
+            await self.call(self.servers.forget, gone)
 
     async def clean_up(self, container: Container, mark: str) -> None:
         """End the guest of `mark` with all that it started, and remove its files."""

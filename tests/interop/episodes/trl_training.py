@@ -38,7 +38,7 @@ def make_tokenizer(texts):
 
 
 class Scripted(Qwen2ForCausalLM):
-    def forward(self, input_ids=None, **options):
+    def forward(self, input_ids, **options):
         out = super().forward(input_ids=input_ids, **options)
         if not torch.is_grad_enabled():
             for number, row in enumerate(input_ids.tolist()):
