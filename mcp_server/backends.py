@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -92,6 +92,26 @@ def candidates(settings: Settings) -> list[str]:
             "Add --unsafe-no-isolation if you trust the repository and the client.",
         )
     return list(_AUTOMATIC) if settings.backend == "auto" else [settings.backend]
+
+
+@asynccontextmanager
+async def open_each(settings: Settings) -> AsyncGenerator[tuple[Mapping[str, Backend], Mapping[str, str]]]:
+    """All kinds of sandboxes that this machine can have, or the one that `settings` name; and why others can't be asked.
+
+    They are to be looked through: none is started, so each kind may be among them.
+    """
+    found: dict[str, Backend] = {}
+    reasons: dict[str, str] = {}
+    async with AsyncExitStack() as stack:
+        for name in _MODULES if settings.backend == "auto" else [settings.backend]:
+            backend = create_backend(name)
+            try:
+                await stack.enter_async_context(backend.lifespan())
+                await backend.check()
+                found[name] = backend
+            except BackendUnavailable as exc:
+                reasons[name] = str(exc)
+        yield found, reasons
 
 
 @asynccontextmanager

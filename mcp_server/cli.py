@@ -31,6 +31,7 @@ COMMANDS = {
     "score": "score a patch for a task, in a fresh sandbox",
     "image": "build or list the images that sandboxes are started from",
     "sessions": "list or remove the sandboxes of all your servers",
+    "clean": "remove what servers that are gone left on this machine, and what was kept to save time",
     "export": "write recorded sessions as ATIF or as chat messages",
     "report": "write a recorded session as an HTML page",
     "replay": "make the calls of a recorded session again, and find the first answer that differs",

@@ -167,6 +167,19 @@ class Backend(ABC):
         for one in over:
             await self.remove(one)
 
+    async def unserved(self, user: str) -> Sequence[SandboxInfo]:
+        """List sandboxes past their maximum age, and those whose servers are gone and that were not kept on purpose."""
+        found = await self.of_user(user)
+        over = [one for one in found if not one.pooled and one.left_s < -OVERTIME_S]
+        if (servers := self.server_files) is not None:
+            gone = await anyio.to_thread.run_sync(servers.unserved, found)
+            over += [one for one in gone if one not in over]
+        return over
+
+    async def size(self, found: SandboxInfo) -> int:
+        """Bytes on the disk that its removal frees; 0 if that is not known."""
+        return 0
+
     @property
     def server_files(self) -> ServerFiles | None:
         """Files that tell which servers live; None if sandboxes always end with their server."""

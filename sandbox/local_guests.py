@@ -133,6 +133,16 @@ class LocalBackend(Backend):
                 await remove(*record.own_folders)
         return found
 
+    async def size(self, found: SandboxInfo) -> int:
+        """Bytes of its own files."""
+        folders = [
+            folder
+            for record in self.records()
+            if info_of(record).place == found.place
+            for folder in record.own_folders
+        ]
+        return await anyio.to_thread.run_sync(measure, folders)
+
     def records(self) -> Sequence[Record]:
         """Read the records of its sandboxes, running or not."""
         records: list[Record] = []
@@ -215,6 +225,17 @@ def tail(file: Path) -> str:
         return file.read_text(encoding="utf-8", errors="replace")[-400:].strip()
     except OSError:
         return ""
+
+
+def measure(folders: Sequence[Path]) -> int:
+    """Add up the sizes of the files below folders, links and what can't be read left out."""
+    total = 0
+    for folder in folders:
+        for top, _, names in os.walk(folder):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    total += Path(top, name).lstat().st_size
+    return total
 
 
 async def remove(*folders: Path) -> None:

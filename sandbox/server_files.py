@@ -14,7 +14,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,6 +103,24 @@ class ServerFiles:
         self._prune(servers, found)
         return [one for one in found if _is_orphan(one, servers)]
 
+    def unserved(self, found: Sequence[SandboxInfo]) -> list[SandboxInfo]:
+        """Return those of `found` whose servers are known here and gone, however short since. None that is kept on purpose."""
+        servers = dict(_read_all(self._folder, f"{self._backend}-*"))
+        return [one for one in found if not one.kept and _is_unserved(_keepers(one, servers))]
+
+    def alive(self) -> Mapping[str, bool]:
+        """Return the names of servers, and whether each lives. Files that nobody needs any more are removed before."""
+        self.orphans([])
+        return {name: one.is_alive for name, one in _read_all(self._folder, f"{self._backend}-*")}
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Remove the files of servers of which nothing is left; not those of living ones."""
+        states = self.alive()
+        for name in names:
+            if states.get(name) is False:
+                with contextlib.suppress(OSError):
+                    (self._folder / name).unlink()
+
     def _create(self) -> None:
         assert fcntl is not None
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -145,14 +163,24 @@ def _read_all(folder: Path, pattern: str) -> Iterator[tuple[str, _Server]]:
 
 
 def _is_orphan(one: SandboxInfo, servers: Mapping[str, _Server]) -> bool:
-    keepers = {name: server for name, server in servers.items() if one.place in server.adopted}
-    if one.server in servers:
-        keepers[one.server] = servers[one.server]
-    if not keepers or any(server.is_alive for server in keepers.values()):
+    keepers = _keepers(one, servers)
+    if not _is_unserved(keepers):
         return False
     alone_s = 0.0 if one.pooled else max(one.alone_s, *(_grace(server, one) for server in keepers.values()))
     last_seen = max(server.last_seen for server in keepers.values())
     return time.time() > last_seen + alone_s + SLACK_S
+
+
+def _keepers(one: SandboxInfo, servers: Mapping[str, _Server]) -> dict[str, _Server]:
+    """Return the servers that a sandbox may be in use by: the one that started it, and those that adopted it."""
+    keepers = {name: server for name, server in servers.items() if one.place in server.adopted}
+    if one.server in servers:
+        keepers[one.server] = servers[one.server]
+    return keepers
+
+
+def _is_unserved(keepers: Mapping[str, _Server]) -> bool:
+    return bool(keepers) and not any(server.is_alive for server in keepers.values())
 
 
 def _grace(server: _Server, one: SandboxInfo) -> float:

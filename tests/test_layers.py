@@ -120,6 +120,7 @@ def test_arrows_between_rooms_point_down(file: Path) -> None:
             "__main__.py",
             "boot.py",
             "clean_up.py",
+            "find_guests.py",
             "relay.py",
             "launch.py",
             "precompile.py",

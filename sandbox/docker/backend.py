@@ -173,6 +173,11 @@ class DockerBackend(Backend):
                 if container.created < time.time() - HALF_MADE_S:
                     await self.call(engine.remove, container.id)
 
+    async def size(self, found: SandboxInfo) -> int:
+        """Bytes that its programs have written; the image is shared."""
+        engine = await self.engine()
+        return await self.call(engine.written, found.place)
+
     async def adopt(self, found: SandboxInfo) -> Sandbox:
         """Take over a container that `find` returned.
 

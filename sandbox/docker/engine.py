@@ -300,6 +300,15 @@ class Engine:
             )
         return [_parse_row(row) for row in rows]
 
+    def written(self, container: str) -> int:
+        """Bytes that a container has written into its own layer; 0 if it is gone."""
+        with errors():
+            rows = cast(
+                list[dict[str, Any]],
+                self._client.containers(all=True, size=True, filters={"id": container}),
+            )
+        return sum(int(row.get("SizeRw") or 0) for row in rows)
+
     def exec_create(
         self, container: str, argv: Sequence[str], user: str = "", env: Mapping[str, str] | None = None
     ) -> str:

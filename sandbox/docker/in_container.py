@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-import uuid
-from collections.abc import Mapping, Sequence
+import re
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -28,8 +29,9 @@ log = logging.getLogger(__name__)
 MARK = "PDBOX_SANDBOX"
 """Environment variable of the guest. Its value is in that of all that the guest starts, too."""
 ALONE_S = 60.0
-"""Time that the guest lasts without its server: no other one finds it."""
+"""Time that the guest lasts without its server, where no other one of the same user comes and ends it."""
 CLOSE_S = 2.0
+SWEEP_S = 20.0
 _HOMES = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 _NO_FOLDER = "no folder to work in"
 _ENTER = f"""\
@@ -37,6 +39,10 @@ cd -- "$1" 2>/dev/null || {{ echo "{_NO_FOLDER}" >&2; exit 126; }}
 shift
 {PROBE}"""
 _KERNEL = ("/", "/proc", "/sys", "/dev")
+_UNKNOWN = "0" * 16
+_FOUND = re.compile(r"([0-9a-f]{16})([0-9a-f]{16}) (running|ended)")
+_LISTING = 1 << 16
+"""Bytes that are read of a list of guests, which the container can make up."""
 
 
 class ContainerBackend(DockerBackend):
@@ -63,8 +69,9 @@ class ContainerBackend(DockerBackend):
         """
         container = await self._find()
         workdir = self._choose_workdir(container)
-        mark = uuid.uuid4().hex
-        home, *elsewhere = [PurePosixPath(place, f"pdbox-{mark}") for place in _HOMES]
+        server = (await self.call(self.servers.hold)).removeprefix(f"{self.name}-") or _UNKNOWN
+        mark = server + secrets.token_hex(8)
+        home, *elsewhere = _homes(mark)
         grace_s = min(spec.lifetime.grace_s, ALONE_S)
         boot = guest_bundle.Boot(
             home,
@@ -74,6 +81,7 @@ class ContainerBackend(DockerBackend):
             remove_home=True,
         )
         sandbox = ContainerSandbox(self, container, mark, boot)
+        self.servers.note(mark)
         try:
             await sandbox.start(spec.env)
         except BaseException:
@@ -86,10 +94,46 @@ class ContainerBackend(DockerBackend):
         return []
 
     async def sweep(self, user: str) -> None:
-        """Do nothing, for the same reason."""
+        """End the guests that servers of this user left in the container when they were killed.
+
+        Of a server that is not known here, only what is left of a guest that has ended is removed.
+        """
+        engine = await self.engine()
+        container = await self.call(engine.container, self._container)
+        if container is None or container.state != "running":
+            return
+        alive = await self.call(self.servers.alive)
+        with anyio.move_on_after(SWEEP_S):
+            arguments = guest_bundle.find_guests_arguments(_HOMES)
+            listed = b"".join([data async for data in self._output(container, arguments)])
+            gone: set[str] = set()
+            for server, rest, state in _FOUND.findall(listed.decode("ascii", "replace")):
+                if not alive.get(f"{self.name}-{server}", state == "running"):
+                    log.info("ending the guest %s%s, whose server is gone", server, rest)
+                    await self.clean_up(container, server + rest)
+                    gone.add(f"{self.name}-{server}")
+            await self.call(self.servers.forget, gone)
+
+    async def clean_up(self, container: Container, mark: str) -> None:
+        """End the guest of `mark` with all that it started, and remove its files."""
+        async for _ in self._output(container, guest_bundle.clean_up_arguments(mark, _homes(mark))):
+            pass
+
+    async def _output(self, container: Container, arguments: Sequence[str]) -> AsyncIterator[bytes]:
+        """Run a program with the container's Python, and read what it prints, up to a limit."""
+        stream = await self.exec(container.id, [*_argv("/"), *arguments])
+        size = 0
+        try:
+            with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                while size < _LISTING:
+                    data = await stream.receive()
+                    size += len(data)
+                    yield data
+        finally:
+            await anyio.aclose_forcefully(stream)
 
     async def adopt(self, found: SandboxInfo) -> Sandbox:
-        """Refuse, for the same reason."""
+        """Refuse: none is listed."""
         raise SandboxLost("The session's server has gone, and the session with it.")
 
     async def _find(self) -> Container:
@@ -217,23 +261,24 @@ class ContainerSandbox(Sandbox):
                 await anyio.aclose_forcefully(self._first)
                 self._first = None
             try:
-                await self._clean_up()
+                await self._owner.clean_up(self._container, self._mark)
+                self._owner.servers.drop(self._mark)
             except PdboxError as exc:
                 log.info("the guest in %s was not looked for: %s", self.place, exc)
 
-    async def _clean_up(self) -> None:
-        stream = await self._exec(guest_bundle.clean_up_arguments(self._mark, self._boot.homes))
-        try:
-            with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
-                while True:
-                    await stream.receive()
-        finally:
-            await anyio.aclose_forcefully(stream)
-
     async def _exec(self, arguments: Sequence[str], env: Mapping[str, str] | None = None) -> AttachedStream:
         folder = "/" if env is None else str(self._boot.workdir)
-        argv = ["/bin/sh", "-c", _ENTER, "pdbox", folder, *arguments]
-        return await self._owner.exec(self._container.id, argv, env=env)
+        return await self._owner.exec(self._container.id, [*_argv(folder), *arguments], env=env)
+
+
+def _homes(mark: str) -> list[PurePosixPath]:
+    """Folders of which one is the home of the guest of `mark`."""
+    return [PurePosixPath(place, f"pdbox-{mark}") for place in _HOMES]
+
+
+def _argv(folder: str) -> list[str]:
+    """Command that starts the container's Python in a folder of it; the interpreter's arguments follow."""
+    return ["/bin/sh", "-c", _ENTER, "pdbox", folder]
 
 
 BACKEND = ContainerBackend

@@ -131,6 +131,11 @@ def clean_up_arguments(mark: str, homes: Sequence[PurePosixPath]) -> Sequence[st
     return ["-I", "-S", "-u", "-c", _source("clean_up.py"), mark, *map(str, homes)]
 
 
+def find_guests_arguments(folders: Sequence[str]) -> Sequence[str]:
+    """Return the arguments to list the guests whose homes are in `folders`."""
+    return ["-I", "-S", "-u", "-c", _source("find_guests.py"), *folders]
+
+
 def extract_readonly_arguments(workdir: PurePosixPath) -> Sequence[str]:
     """Return the arguments to extract a tar stream on standard input into `workdir`."""
     return ["-I", "-u", "-c", _source("extract_readonly.py"), str(workdir)]

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import tempfile
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
+from mcp import MCPError
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.docker_client import docker
 from tests.e2e.client import PDBOX, Session, ToolFailed, pdbox
@@ -50,6 +58,11 @@ def left_in(name: str) -> list[str]:
     files = inside(name, find).splitlines()
     running = docker("top", name, "-eo", "pid,args").splitlines()[1:]
     return files + [line for line in running if "sleep infinity" not in line]
+
+
+def servers_with_files() -> int:
+    """Count the servers that have, or may have left, a guest."""
+    return len(list(Path(os.environ["XDG_STATE_HOME"], "pdbox", "servers").iterdir()))
 
 
 async def fails(server: Session) -> str:
@@ -106,6 +119,68 @@ async def test_the_guest_of_a_killed_server_ends_by_itself() -> None:
             server.kill()
             while await anyio.to_thread.run_sync(left_in, name):
                 pass
+
+
+async def test_the_next_server_ends_what_a_killed_one_left_and_nothing_of_a_living_one() -> None:
+    spawn = '!import os; os.spawnlp(1, "sleep", "sleep", "9999")'
+    with container() as name:
+        flags = ("--container", name, "--workdir", "/testbed")
+        async with pdbox(*flags) as living:
+            stopped = await living.text("pdb", entrypoint="python app.py", command="b app.py:2\nc")
+            assert STOPPED_AT_2 in stopped
+            kept = left_in(name)
+            async with killed_server(*flags) as kill:
+                await kill.text("pdb", entrypoint="python app.py", command=spawn)
+                ended = set(left_in(name)) - set(kept)
+                # It would never end by itself: its supervisor does not run.
+                (mark,) = {line.rsplit("pdbox-")[-1] for line in ended if line.startswith("/")}
+                inside(
+                    name, f"kill -STOP $(grep -l {mark[:31]}[{mark[31]}] /proc/[0-9]*/cmdline | cut -d/ -f3)"
+                )
+            assert ended <= set(left_in(name))
+            # It sees the killed one's file, and looks before the first call.
+            async with pdbox(*flags) as following:
+                await following.client.list_tools()
+                with anyio.fail_after(40):
+                    while (
+                        ended & set(await anyio.to_thread.run_sync(left_in, name)) or servers_with_files() > 1
+                    ):
+                        await anyio.lowlevel.checkpoint()
+            assert "n = 21" in await living.text("pdb", command="a")
+        assert left_in(name) == []
+
+
+async def test_the_next_server_removes_what_a_killed_guest_left() -> None:
+    with container() as name:
+        flags = ("--container", name, "--workdir", "/testbed")
+        async with killed_server(*flags) as kill:
+            await kill.text("pdb", entrypoint="python app.py", command="n")
+            inside(name, "kill -9 $(grep -l 'pdbox_gues[t]' /proc/[0-9]*/cmdline | cut -d/ -f3)")
+        assert left_in(name) != []
+        # Of a server that nobody knows here, as one of another machine.
+        inside(name, "mkdir /var/tmp/pdbox-" + "1f" * 16)
+        async with pdbox(*flags) as server:
+            await server.text("listdir")
+            with anyio.fail_after(40):
+                while (
+                    len([line for line in await anyio.to_thread.run_sync(left_in, name) if line[0] == "/"])
+                    > 1
+                ):
+                    pass
+        assert left_in(name) == []
+
+
+@asynccontextmanager
+async def killed_server(*flags: str) -> AsyncIterator[Session]:
+    """Serve a client, and kill the server at the end."""
+    command = ["sh", "-c", 'echo $$ >"$0"; exec "$@"']
+    with tempfile.NamedTemporaryFile("r") as file:
+        argv = [*command, file.name, str(PDBOX), "serve", "--answers", "both", *flags]
+        parameters = StdioServerParameters(command=argv[0], args=argv[1:], env=dict(os.environ))
+        with suppress(MCPError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            async with Client(stdio_client(parameters)) as client:
+                yield Session(client)
+                os.kill(int(file.read()), signal.SIGKILL)
 
 
 INITIALIZE = (

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from subprocess import CompletedProcess
+from subprocess import CompletedProcess, TimeoutExpired
 from typing import Any
 
 from tests.interop.program import finished
@@ -28,14 +28,24 @@ PINS: Mapping[str, Any] = tomllib.loads(
 )
 NODE = "node"
 RUNNERS = "runners"
-CLIENTS = frozenset({*PINS["python"], *PINS["npm"]}) - {RUNNERS}
+DEBUG_GYM = "debug-gym"
+LARGE = frozenset({DEBUG_GYM, "trl-trainer"})
+CLIENTS = frozenset({*PINS["python"], *PINS["npm"]}) - {RUNNERS} - LARGE
 # Certificates of the system, as pip and Python have them, not those that uv and Node bring along.
 SYSTEM_CERTIFICATES = {"UV_SYSTEM_CERTS": "1", "NODE_OPTIONS": "--use-system-ca"}
 _PATIENCE_S = 600
 
 
-class NoRegistry(Exception):
-    """The registry can't be reached from here, so the environment can't be made."""
+class NotMade(Exception):
+    """The environment can't be made on this machine."""
+
+
+class NoRegistry(NotMade):
+    """The registry can't be reached from here."""
+
+
+class NoInterpreter(NotMade):
+    """There is no Python of the version that the environment needs."""
 
 
 class Environments:
@@ -54,8 +64,10 @@ class Environments:
         """The folder of one environment.
 
         Raises:
-            NoRegistry: it was not there, and can't be made.
+            NotMade: it was not there, and can't be made.
         """
+        if name in LARGE and name not in self._made:
+            return self._make("python", name)
         return self._made[name].result()
 
     def python(self, name: str) -> Path:
@@ -68,26 +80,33 @@ class Environments:
         return found
 
     def _make(self, kind: str, name: str) -> Path:
-        folder = self._cache / f"{name}-{_key(kind, name)}"
+        interpreter = find_interpreter(PINS["interpreters"].get(name))
+        folder = self._cache / f"{name}-{_key(kind, name, interpreter)}"
         if folder.is_dir():
             return folder
         self._cache.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=self._cache))
         try:
-            (self._install_python if kind == "python" else self._install_npm)(name, draft)
+            if kind == "python":
+                self._install_python(name, interpreter, draft)
+            else:
+                self._install_npm(name, draft)
             _move(draft, folder)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
         return folder
 
-    def _install_python(self, name: str, folder: Path) -> None:
+    def _install_python(self, name: str, interpreter: str, folder: Path) -> None:
         uv = str(Path(sys.executable).with_name("uv"))
         # Relocatable, since the finished one is moved to its name.
-        _install([uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(folder)])
+        _install([uv, "venv", "--quiet", "--relocatable", "--python", interpreter, str(folder)])
         target = ["--python", str(folder / "bin" / "python"), "--exclude-newer", PINS["until"]]
-        wanted = PINS["python"][name]
+        wanted, overrides = PINS["python"][name], PINS["overrides"].get(name, [])
+        replaced = folder / "overrides.txt"
+        replaced.write_text("\n".join(overrides), "utf-8")
         _install(
-            [uv, "pip", "install", "--quiet", *target, *wanted], no_word=partial(_no_word_to_uv, uv, wanted)
+            [uv, "pip", "install", "--quiet", *target, "--override", str(replaced), *wanted],
+            no_word=partial(_no_word_to_uv, uv, interpreter, wanted),
         )
 
     def _install_npm(self, name: str, folder: Path) -> None:
@@ -110,8 +129,28 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "pdbox" / "interop"
 
 
-def _key(kind: str, name: str) -> str:
+def find_interpreter(version: str | None) -> str:
+    """A Python of this version on this machine: on PATH, or one of pyenv's. None: that of the tests.
+
+    Raises:
+        NoInterpreter: there is none.
+    """
+    if version is None or f"{sys.version_info[0]}.{sys.version_info[1]}" == version:
+        return sys.executable
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    found = [shutil.which(f"python{version}"), *sorted(pyenv.glob(f"{version}.*/bin/python"), reverse=True)]
+    for candidate in filter(None, found):
+        # The shims of pyenv are on PATH for versions that they refuse to run.
+        done = _run([str(candidate), "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
+        if done.stdout.strip() == version:
+            return str(candidate)
+    raise NoInterpreter(f"No Python {version} on PATH or in {pyenv}")
+
+
+def _key(kind: str, name: str, interpreter: str) -> str:
     machine = (platform.platform(), sys.version, sys.base_prefix)
+    if interpreter != sys.executable:
+        machine = (*machine, interpreter, *PINS["overrides"].get(name, []))
     parts = (PINS["until"], PINS[kind][name], PINS["python"][NODE], machine)
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
@@ -127,7 +166,10 @@ def _move(draft: Path, folder: Path) -> None:
 
 def _install(command: Sequence[str], cwd: Path | None = None, no_word: Callable[[], str] = str) -> None:
     """Run an installer. `no_word`: why it got no answer from its registry, if it got none."""
-    done = _run(command, cwd)
+    try:
+        done = _run(command, cwd)
+    except TimeoutExpired as exc:
+        raise NotMade(f"{command[0]} was not done after {_PATIENCE_S} s") from exc
     if done.returncode == 0:
         return
     if why := no_word():
@@ -137,8 +179,8 @@ def _install(command: Sequence[str], cwd: Path | None = None, no_word: Callable[
     )
 
 
-def _no_word_to_uv(uv: str, packages: Sequence[str]) -> str:
-    asking = ["--dry-run", "--reinstall", "--no-deps", "--refresh", "--python", sys.executable]
+def _no_word_to_uv(uv: str, interpreter: str, packages: Sequence[str]) -> str:
+    asking = ["--dry-run", "--reinstall", "--no-deps", "--refresh", "--python", interpreter]
     done = _run([uv, "pip", "install", "--quiet", *asking, *packages])
     # 1 is an answer, too: there is no such version.
     return done.stderr[-1000:] if done.returncode == 2 else ""

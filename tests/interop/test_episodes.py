@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import httpx2
 import pytest
 from mcp import Client
 
+from tests.docker_client import docker
 from tests.e2e.breaking_proxy import breaking
 from tests.e2e.client import PDBOX
 from tests.interop.conftest import serving
@@ -64,15 +66,33 @@ def test_asyncio_resolves_each_task_and_tells_when_one_is_not(run: Run, url: str
     assert example.is_file() and run("mcp", "asyncio", "python", "-c", address) == "[False]"
 
 
-def test_inspect_solves_8_samples_with_a_server_each(run: Run) -> None:
+def test_inspect_solves_8_samples_with_a_server_each_and_no_container_is_left(
+    run: Run, tmp_path: Path
+) -> None:
     driver = DRIVERS / "inspect_ai_episodes.py"
-    assert json.loads(run("inspect-ai", "inspect_ai", "python", driver, "over_stdio", "2", "4")) == [True] * 8
+    # The servers get nothing of the environment but the home, so that is where each shows that it lives.
+    scores = run("inspect-ai", "inspect_ai", "python", driver, "over_stdio", "2", "4", HOME=str(tmp_path))
+    assert json.loads(scores) == [True] * 8
+    # The file of a server that leaves no container is removed at its end, unless the client kills it before.
+    servers = tmp_path / ".local" / "state" / "pdbox" / "servers"
+    left = [docker("ps", "-aq", "--filter", f"label=pdbox.server={file.name}") for file in servers.iterdir()]
+    assert [one for one in left if one] == []
 
 
 def test_inspect_solves_12_samples_on_one_server(run: Run, url: str) -> None:
     driver = DRIVERS / "inspect_ai_episodes.py"
     scores = run("inspect-ai", "inspect_ai", "python", driver, "over_http", "3", "4", url)
     assert json.loads(scores) == [True] * 12
+
+
+def test_inspect_stays_at_the_stop_when_each_call_has_a_connection_of_its_own(run: Run, url: str) -> None:
+    session = f"{url}?session=connections&task=shop_discount"
+    calls = [("pdb", {"command": "b shop/order.py:31\nc"}), ("pdb", {"command": "p products[0].quantity"})]
+    driver = DRIVERS / "inspect_ai_connections.py"
+    stopped, shown = json.loads(run("inspect-ai", "inspect_ai", "python", driver, session, json.dumps(calls)))
+    assert httpx2.delete(f"{url}?session=connections", timeout=60).status_code == 204
+    stop = re.findall(r"stop \d+", stopped)
+    assert len(stop) == 1 and re.findall(r"stop \d+", shown) == stop and "60" in shown
 
 
 def test_verifiers_gives_full_reward(run: Run, url: str, tmp_path: Path) -> None:
@@ -112,7 +132,7 @@ def test_verifiers_repeats_a_call_whose_answer_was_lost_and_the_program_moves_on
 
 def test_openenv_gives_full_reward_and_leaves_nothing(run: Run, url: str) -> None:
     driver = DRIVERS / "openenv_episodes.py"
-    assert json.loads(run("openenv", "openenv", "python", driver, url, *NAMES)) == [1.0] * 4
+    assert json.loads(run("openenv", "openenv", "python", driver, url, *NAMES, *NAMES)) == [1.0] * 8
     assert anyio.run(_list_sessions, url) == []
 
 
@@ -120,6 +140,14 @@ def test_trl_environment_goes_from_0_to_1(run: Run, url: str) -> None:
     seen = json.loads(run("trl", "trl", "python", DRIVERS / "trl_episodes.py", url, "shop_discount"))
     assert seen["rewards"] == [0.0, 1.0]
     assert {"pdb", "rewrite", "eval"} <= set(seen["tools"]) and "start_session" not in seen["tools"]
+
+
+def test_trl_trains_a_step_on_a_solved_and_an_abandoned_episode(run: Run, url: str) -> None:
+    driver = DRIVERS / "trl_training.py"
+    offline = {"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+    seen = json.loads(run("trl-trainer", "trl", "python", driver, url, "shop_discount", **offline))
+    assert (seen["reward"], seen["moved"]) == (0.5, True) and seen["deviation"] > 0
+    assert (seen["calls"], seen["failures"]) == (2.0, 0.0)
 
 
 async def _list_sessions(url: str) -> list[str]:
