@@ -40,6 +40,15 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def fewer_plugins() -> None:
+    """Spare the runs of pytest that tests start two large plugins of ours, which take two thirds of a small run.
+
+    Not at import: the workers of a parallel run would be without them.
+    """
+    os.environ["PYTEST_ADDOPTS"] = "-p no:hypothesispytest -p no:anyio"
+
+
 @pytest.fixture
 def runtime() -> Iterator[str]:
     """A folder for XDG_RUNTIME_DIR, not below pytest's own: the path of a socket has 108 bytes at most."""
