@@ -13,6 +13,7 @@ import pytest
 
 from tests.docker_client import docker
 from tests.e2e.client import PDBOX, Session, ToolFailed, pdbox
+from tests.polling import pause
 
 pytestmark = [pytest.mark.anyio, pytest.mark.docker]
 
@@ -105,7 +106,7 @@ async def test_the_guest_of_a_killed_server_ends_by_itself() -> None:
             assert left_in(name) != []
             server.kill()
             while await anyio.to_thread.run_sync(left_in, name):
-                pass
+                await pause()
 
 
 INITIALIZE = (

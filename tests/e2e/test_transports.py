@@ -10,13 +10,13 @@ from signal import SIGINT, SIGTERM, Signals
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 
 from tests.bubblewrap import LOCAL
 from tests.e2e.client import Session, pdbox
 from tests.e2e.served import OVER_HTTP, STREAMABLE, Server, Way, initialize, serving
 from tests.e2e.test_lifecycle import containers
+from tests.polling import pause
 
 pytestmark = pytest.mark.anyio
 
@@ -72,6 +72,7 @@ async def until(client: Session, handle: str, state: str) -> None:
             listed = (await client.call("list_sessions"))["sessions"]
             if next(one["state"] for one in listed if one["session_id"] == handle) == state:
                 return
+            await pause()
 
 
 async def test_a_session_is_reached_from_every_connection(repo: Path, backend: list[str]) -> None:
@@ -291,7 +292,7 @@ async def test_a_signal_ends_the_server_with_nothing_left(
             assert await server.end(number) == 128 + number
         with anyio.fail_after(60):
             while place in (containers() if "docker" in backend else running()):
-                await anyio.lowlevel.checkpoint()
+                await pause()
         assert "Traceback" not in "".join(server.said)
 
 
