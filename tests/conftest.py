@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from tempfile import TemporaryDirectory
@@ -58,6 +59,7 @@ def runtime() -> Iterator[str]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what needs Docker where no engine answers (`make test` insists on one); leave out Pythons whose image is not here."""
+    _put_long_files_first(items)
     in_docker = [item for item in items if item.get_closest_marker("docker")]
     if not in_docker:
         return
@@ -69,6 +71,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     elif os.environ.get("PDBOX_REQUIRE_DOCKER") != "1":
         for item in in_docker:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _put_long_files_first(items: list[pytest.Item]) -> None:
+    """Start what takes long first: of a parallel run, each worker takes a file at a time, and all wait for the last one."""
+    sizes = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.get_closest_marker("long") is None, -sizes[item.path], str(item.path)))
 
 
 def _of_absent_images(items: Iterable[pytest.Item]) -> list[pytest.Item]:

@@ -15,7 +15,7 @@ from tests.docker_client import docker
 from tests.e2e.client import PDBOX, Session, ToolFailed, pdbox
 from tests.polling import pause
 
-pytestmark = [pytest.mark.anyio, pytest.mark.docker]
+pytestmark = [pytest.mark.anyio, pytest.mark.docker, pytest.mark.long]
 
 IMAGE = "pdbox-sandbox:3.11"
 PROGRAM = "def double(n):\n    result = n * 2\n    return result\n\nprint(double(21))\n"

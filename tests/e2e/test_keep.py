@@ -13,7 +13,7 @@ from tests.bubblewrap import LOCAL
 from tests.e2e.client import PDBOX, ToolFailed, pdbox
 from tests.polling import pause
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 KEEP = "--keep-sessions"
 
