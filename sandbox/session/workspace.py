@@ -25,6 +25,7 @@ MAX_PATH = 4096
 MAX_LEVELS = 250
 """Maximum depth of a path. Python's own functions for folders call themselves once for each level."""
 MAX_FILE = 8 << 20
+_FIRST_DEPTH = 6
 _LONG = 1 << 18
 """Minimum bytes of a file that is decoded in a thread, so that other calls can run."""
 MAX_PATCH = 1 << 20
@@ -245,9 +246,9 @@ class Workspace:
         args = {"path": self.path(path), "depth": depth, "limit": limit}
         return validate(Listing, (await self._request("files.list", args))[0])
 
-    async def first_of(self, patterns: Sequence[str], depth: int = 6) -> str | None:
-        """Find the first file, at most `depth` levels down, that matches one of the `.gitignore` patterns."""
-        args = {"named": lenient(patterns), "depth": depth}
+    async def first_of(self, patterns: Sequence[str]) -> str | None:
+        """Find the first file, not too deep, that matches one of the `.gitignore` patterns."""
+        args = {"named": lenient(patterns), "depth": _FIRST_DEPTH}
         return validate(_First, (await self._request("files.first", args))[0]).path
 
     async def read(self, path: str) -> FileText:
