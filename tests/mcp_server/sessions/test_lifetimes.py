@@ -18,7 +18,8 @@ from mcp_server import backends
 from mcp_server.commands.serve import defaults, policy, stdio_store
 from mcp_server.server import owner_of
 from mcp_server.sessions.admission import SessionLimits
-from mcp_server.sessions.store import SessionStore, new_handle
+from mcp_server.sessions.opening import new_handle
+from mcp_server.sessions.store import SessionStore
 from mcp_server.settings import Settings
 from sandbox.errors import Conflict, NotFound, SandboxLost
 from sandbox.opening.request import SessionRequest
