@@ -278,7 +278,7 @@ class SessionStore:
     @property
     def opens_by_itself(self) -> bool:
         """True if the first call of a client opens a session."""
-        return self._without_handle.opens_by_itself
+        return self.default_session and self.requests.has_default
 
     def list_held(self, owner: str) -> list[Session]:
         """Sessions of `owner` that are open here, at once; the oldest first."""

@@ -54,11 +54,6 @@ class SessionWithoutHandle:
         """True if a call of `owner` without a handle means its only session: clients of that owner are no others."""
         return self._opens or owner != self._user
 
-    @property
-    def opens_by_itself(self) -> bool:
-        """True if the first call of a client opens a session."""
-        return self._opens and self._requests.has_default
-
     def opens_anew(self, owner: str) -> bool:
         """True if a call opens a session, though earlier servers may have had some for it."""
         return self.may_be_per_call() and not self._recovery.lost_handles(owner)
@@ -91,7 +86,7 @@ class SessionWithoutHandle:
             raise refusals.ambiguous(len(lost), "lost")
         if lost:
             return await self._opener.reopen(owner, request, report, lost[0], within_s)
-        if not self.opens_by_itself:
+        if not self._requests.has_default:
             raise InvalidArgument("There is no session yet.", "`start_session` with `repo` opens one.")
         if self._scores.has_finished(owner):
             raise refusals.FINISHED
