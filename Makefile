@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 PDBOX := $(VENV)/.installed
 DEV := $(VENV)/.dev-installed
-# Tests wait more than they compute.
-PARALLEL := -n 4 --dist loadfile
+# Tests wait more than they compute. Their order is that of tests/conftest.py.
+PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 PYTHONS := 3.9 3.11 3.13
 
 help: ## this list

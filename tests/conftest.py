@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from tempfile import TemporaryDirectory
@@ -40,6 +41,15 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def fewer_plugins() -> None:
+    """Spare the runs of pytest that tests start two large plugins of ours, which take two thirds of a small run.
+
+    Not at import: the workers of a parallel run would be without them.
+    """
+    os.environ["PYTEST_ADDOPTS"] = "-p no:hypothesispytest -p no:anyio"
+
+
 @pytest.fixture
 def runtime() -> Iterator[str]:
     """A folder for XDG_RUNTIME_DIR, not below pytest's own: the path of a socket has 108 bytes at most."""
@@ -49,6 +59,7 @@ def runtime() -> Iterator[str]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what needs Docker where no engine answers (`make test` insists on one); leave out Pythons whose image is not here."""
+    _put_long_files_first(items)
     in_docker = [item for item in items if item.get_closest_marker("docker")]
     if not in_docker:
         return
@@ -60,6 +71,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     elif os.environ.get("PDBOX_REQUIRE_DOCKER") != "1":
         for item in in_docker:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _put_long_files_first(items: list[pytest.Item]) -> None:
+    """Start what takes long first: of a parallel run, each worker takes a file at a time, and all wait for the last one."""
+    sizes = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.get_closest_marker("long") is None, -sizes[item.path], str(item.path)))
 
 
 def _of_absent_images(items: Iterable[pytest.Item]) -> list[pytest.Item]:

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from sandbox.host_files import in_thread
-from sandbox.session.session import Evaluation, Session, TestResult
+from sandbox.session.results import Evaluation, TestResult
+from sandbox.session.session import Session
 from tools import _session_uris as documents
 from tools._failures import Failure, data_size_of, format_failure, list_failures, size_of
 from tools._run_output import output_to_show

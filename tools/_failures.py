@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
 
-from sandbox.session.session import TestResult
+from sandbox.session.results import TestResult
 from tools._text import last_lines
 
 _KIND = re.compile(r"[A-Za-z_][\w.]*(?=:|$)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sandbox.session.session import Evaluation
+from sandbox.session.results import Evaluation
 from tools._text import last_lines, mark_gap
 
 _UNCAPTURED = 1000

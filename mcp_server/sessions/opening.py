@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -139,6 +140,18 @@ class Opener:
                 )
             return await self.open(owner, kept.opened.merge(request), report, handle, within_s, kept)
 
+    async def reopen(
+        self, owner: str, request: SessionRequest, report: Report, handle: str, within_s: float | None
+    ) -> Session:
+        """Open a session with a handle that had one: with its edits if it was lost, else anew.
+
+        Raises:
+            PdboxError: as `open` does.
+        """
+        if await self._recovery.load(owner, session_key(handle)) is None:
+            return await self.open(owner, request, report, handle, within_s)
+        return await self.resume(owner, replace(request, resume=handle), report, within_s)
+
     async def adopt(self, owner: str, handle: str, key: str) -> Session:
         """Take over the session with this handle from the server that held it.
 
@@ -191,3 +204,8 @@ async def plan_default(requests: Requests, user: str, backend: Backend) -> Sandb
     source = find_source(request, policy)
     plan = await plan_session(backend, request, source, policy, log.debug)
     return replace(plan.spec, user=user, pooled=True)
+
+
+def new_handle() -> str:
+    """A handle of 160 random bits, hexadecimal: base64 could begin with `-`, which command lines take for an option."""
+    return secrets.token_hex(20)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcp_server.observability import logs
-from mcp_server.sessions.store import SessionStore, new_handle
+from mcp_server.sessions.opening import new_handle
+from mcp_server.sessions.store import SessionStore
 from mcp_server.trajectories.recent import Ongoing
 from sandbox.opening.request import SessionRequest
 from sandbox.session.session import Session

@@ -1,16 +1,14 @@
 """The sessions of this server: opened by handle, found again by handle, closed with the server.
 
 `SessionStore` composes the parts: requests (requests.py) are admitted (admission.py), opened (opening.py) and run
-(running.py) until they end (ending.py); calls find them in the table (finding.py, table.py).
+(running.py) until they end (ending.py); calls find them in the table (finding.py, without_handle.py, table.py).
 """
 
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,18 +22,19 @@ from mcp_server.sessions.finding import Finder
 from mcp_server.sessions.kept_edits import KeptEdits
 from mcp_server.sessions.lazy_backend import LazyBackend
 from mcp_server.sessions.listing import describe, describe_left_behind
-from mcp_server.sessions.opening import Opener, plan_default
+from mcp_server.sessions.opening import Opener, new_handle, plan_default
 from mcp_server.sessions.pool import Pool
-from mcp_server.sessions.recovery import GONE, Recovery
+from mcp_server.sessions.recovery import Recovery
 from mcp_server.sessions.requests import FindTask, Requests
 from mcp_server.sessions.running import SessionRunner
 from mcp_server.sessions.scores import Scores
 from mcp_server.sessions.slot import CLOSE_S
 from mcp_server.sessions.table import SessionTable
+from mcp_server.sessions.without_handle import SessionWithoutHandle
 from mcp_server.trajectories.recorder import Recorder
 from sandbox.backend import Backend
 from sandbox.concurrency import KeyedLocks
-from sandbox.errors import InvalidArgument, NotFound, SandboxError
+from sandbox.errors import NotFound, SandboxError
 from sandbox.opening.policy import Policy
 from sandbox.opening.request import SessionRequest
 from sandbox.session.session import Session, session_key
@@ -134,6 +133,18 @@ class SessionStore:
             unknown=self._unknown,
         )
         self._finder = Finder(table, self._opener, backend, requests, recovery, locks, unknown=self._unknown)
+        self._without_handle = SessionWithoutHandle(
+            table,
+            self._opener,
+            self._finder,
+            requests,
+            recovery,
+            self.scores,
+            locks,
+            opens=self.default_session,
+            keeps=self._lifetime.kept,
+            user=user,
+        )
 
     async def __aexit__(self, *exc: object) -> None:
         with anyio.CancelScope(shield=True):
@@ -217,9 +228,7 @@ class SessionStore:
         Raises:
             PdboxError: as `open` does.
         """
-        if await self._recovery.load(owner, session_key(handle)) is None:
-            return await self._opener.open(owner, request, report, handle, within_s)
-        return await self._opener.resume(owner, replace(request, resume=handle), report, within_s)
+        return await self._opener.reopen(owner, request, report, handle, within_s)
 
     async def forget(self, owner: str, handle: str) -> None:
         """Remove the edits of a session that was lost: its client wants it no more."""
@@ -235,7 +244,9 @@ class SessionStore:
             InvalidArgument: no handle, and none or several sessions.
         """
         session = await (
-            self._find_only(owner, report, within_s) if handle is None else self._finder.find(owner, handle)
+            self._without_handle.find(owner, report, within_s)
+            if handle is None
+            else self._finder.find(owner, handle)
         )
         session.expiry.touch()
         return session
@@ -248,11 +259,11 @@ class SessionStore:
 
     def may_omit_handle(self, owner: str) -> bool:
         """True if a call of `owner` without a handle means its only session: clients of that owner are no others."""
-        return self.default_session or owner != self._user
+        return self._without_handle.is_clear(owner)
 
     def opens_anew(self, owner: str) -> bool:
         """True if a call without a handle opens a session, though earlier servers may have had some for it."""
-        return self._may_be_per_call() and not self._recovery.lost_handles(owner)
+        return self._without_handle.opens_anew(owner)
 
     def set_apart(self, session: Session) -> None:
         """Have no call without a handle mean this session: its clients name it in another way."""
@@ -327,43 +338,5 @@ class SessionStore:
         """
         return await (await self._backend.get()).probe()
 
-    async def _find_only(self, owner: str, report: Report, within_s: float | None) -> Session:
-        if (session := self._get_only(owner)) is not None:
-            return session
-        if not self.default_session:
-            lost = self._recovery.lost_handles(owner) if self.may_omit_handle(owner) else []
-            key = session_key(lost[0]) if len(lost) == 1 else ""
-            if told := await self._recovery.explain(owner, key, GONE, reopens=False):
-                raise told
-            raise InvalidArgument("Which session? session_id is missing.", "`start_session` gives one.")
-        async with self._locks.hold(f"only {owner}"):
-            if (session := self._get_only(owner)) is not None:
-                return session
-            for slot in [one for one in self._table if one.owner == owner and one.is_over]:
-                await slot.gone.wait()
-            lost = self._recovery.lost_handles(owner)
-            if len(lost) > 1:
-                raise refusals.ambiguous(len(lost), "lost")
-            if lost:
-                return await self.reopen(owner, SessionRequest(), report, lost[0], within_s)
-            if not self.opens_by_itself:
-                raise InvalidArgument("There is no session yet.", "`start_session` with `repo` opens one.")
-            if self.scores.has_finished(owner):
-                raise refusals.FINISHED
-            kept = await self._finder.find_kept(owner) if self._lifetime.kept else None
-            return kept or await self.open(owner, SessionRequest(), report, within_s=within_s)
-
-    def _get_only(self, owner: str) -> Session | None:
-        return self._finder.get_only(owner) if self.may_omit_handle(owner) else None
-
     def _unknown(self) -> NotFound:
-        return refusals.unknown(per_call=self._may_be_per_call())
-
-    def _may_be_per_call(self) -> bool:
-        """True for a server for one client that has had no session yet: the client may start one for each call."""
-        return self.default_session and not self._lifetime.kept and not self._table.had_sessions
-
-
-def new_handle() -> str:
-    """A handle of 160 random bits, hexadecimal: base64 could begin with `-`, which command lines take for an option."""
-    return secrets.token_hex(20)
+        return refusals.unknown(per_call=self._without_handle.may_be_per_call())

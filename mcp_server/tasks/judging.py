@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mcp_server.tasks.folder import Task
 from mcp_server.tasks.patched_paths import named_files, pattern_of
-from sandbox.session.session import TestResult
+from sandbox.session.results import TestResult
 
 GOOD = frozenset({"passed", "xfailed", "xpassed"})
 MAX_ID = 4000

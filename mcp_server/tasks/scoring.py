@@ -24,7 +24,8 @@ from sandbox.errors import BackendUnavailable, InvalidArgument
 from sandbox.host_files import in_thread
 from sandbox.ignore_rules import Rules
 from sandbox.opening.upload import upload_file, upload_files
-from sandbox.session.session import Evaluation, ExecResult, Session
+from sandbox.session.results import Evaluation, ExecResult
+from sandbox.session.session import Session
 
 TIMEOUT_S = 1800.0
 _APPLY_S = 120.0

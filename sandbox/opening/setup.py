@@ -14,8 +14,9 @@ from sandbox.opening.kept_setups import Reuse
 from sandbox.opening.project_config import OwnSettings
 from sandbox.opening.request import SessionRequest
 from sandbox.opening.setup_commands import run_or_reuse
-from sandbox.session.debugger import validate
-from sandbox.session.session import Session, SessionMetadata, validate_env
+from sandbox.session.guest_data import validate
+from sandbox.session.metadata import SessionMetadata
+from sandbox.session.session import Session, validate_env
 from sandbox.session.test_command import (
     DJANGO_FILES,
     NESTED_DJANGO_FILES,

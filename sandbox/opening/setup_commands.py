@@ -14,8 +14,9 @@ from sandbox.errors import InvalidArgument
 from sandbox.host_files import in_thread
 from sandbox.opening.kept_setups import Reuse
 from sandbox.opening.policy import Sources
-from sandbox.session.debugger import validate
-from sandbox.session.session import ExecResult, Session
+from sandbox.session.guest_data import validate
+from sandbox.session.results import ExecResult
+from sandbox.session.session import Session
 
 SETUP_TIMEOUT_S = 900.0
 _SEARCHED = 8000

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Sequence
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from sandbox.errors import InvalidArgument, ProtocolViolation
-from sandbox.transport.connection import OnProgress
+from sandbox.errors import InvalidArgument
+from sandbox.session.guest_data import GuestData, Long, Number, Request, Short, validate
 
 MAX_COMMAND = 64 << 10
 State = Literal["not_started", "stopped", "running", "waiting_for_input", "exited"]
-Long = Annotated[str, Field(max_length=1 << 20)]
-Short = Annotated[str, Field(max_length=1 << 14)]
 Command = Annotated[str, Field(max_length=MAX_COMMAND)]
-Number = Annotated[int, Field(ge=-(1 << 53), le=1 << 53)]
-Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 MAX_EXPRESSION = 8 << 10
 INSPECT_S = 10.0
@@ -25,12 +21,7 @@ END_OF_INPUT = "\x04"
 _LINE_END = re.compile("\r\n|\r|\n")
 
 
-class _Data(BaseModel):
-    # The guest may be of another build: unknown keys are dropped, known ones checked.
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class Frame(_Data):
+class Frame(GuestData):
     """A place in the program. `path` is relative to the repository when it lies inside."""
 
     path: Short
@@ -38,7 +29,7 @@ class Frame(_Data):
     function: Short
 
 
-class Thread(_Data):
+class Thread(GuestData):
     """The thread that stopped."""
 
     id: Number
@@ -46,7 +37,7 @@ class Thread(_Data):
     main: bool
 
 
-class ProgramProcess(_Data):
+class ProgramProcess(GuestData):
     """The process that stopped, in a program with several processes. Number 1 is the program itself."""
 
     number: Number
@@ -55,7 +46,7 @@ class ProgramProcess(_Data):
     program: Short
 
 
-class Source(_Data):
+class Source(GuestData):
     """Lines around the current one; `start` is the number of the first."""
 
     start: Number
@@ -63,7 +54,7 @@ class Source(_Data):
     current: Number
 
 
-class Change(_Data):
+class Change(GuestData):
     """A local variable that changed since the last stop in this frame."""
 
     name: Short
@@ -85,7 +76,7 @@ class Call(Frame):
     """Repetitions of this frame, together with its neighbours of the same number: a recursion."""
 
 
-class Variable(_Data):
+class Variable(GuestData):
     """A variable of the frame shown, or an attribute of one."""
 
     name: Short
@@ -99,7 +90,7 @@ class Function(Frame):
     """Its source, if that is short."""
 
 
-class Cause(_Data):
+class Cause(GuestData):
     """An exception behind the exception."""
 
     type: Short
@@ -107,7 +98,7 @@ class Cause(_Data):
     relation: Literal["cause", "context"]
 
 
-class Raised(_Data):
+class Raised(GuestData):
     """The exception at a stop."""
 
     type: Short
@@ -115,7 +106,7 @@ class Raised(_Data):
     chain: Annotated[list[Cause], Field(max_length=64)] = []
 
 
-class Breakpoint(_Data):
+class Breakpoint(GuestData):
     """One breakpoint, as stored in the sandbox. `state` is the result of the last edit."""
 
     id: Number
@@ -134,7 +125,7 @@ class Breakpoint(_Data):
     state: Literal["ok", "moved", "fuzzy", "lost", "pending"] = "ok"
 
 
-class Stop(_Data):
+class Stop(GuestData):
     """Position of the program, and events since the last answer.
 
     Fields without a default are in every answer of a tool.
@@ -185,7 +176,7 @@ class StopReply(Stop):
     output_omitted: Number = 0
 
 
-class DebuggerState(_Data):
+class DebuggerState(GuestData):
     """The state alone, without waiting for anything."""
 
     state: State
@@ -194,7 +185,7 @@ class DebuggerState(_Data):
     frame: Frame | None = None
 
 
-class Part(_Data):
+class Part(GuestData):
     """One element, entry or attribute of a value, with its own parts if they were asked for.
 
     `name` is the text after the value's own expression: `[0]`, `['key']`, an attribute's name; `{0}` in a
@@ -209,7 +200,7 @@ class Part(_Data):
     children: Annotated[list[Part], Field(max_length=200)] = []
 
 
-class Value(_Data):
+class Value(GuestData):
     """A value and one page of its parts, from part `start` on; it has `total` of them."""
 
     expression: Short
@@ -219,38 +210,6 @@ class Value(_Data):
     start: Number = 0
     total: Number = 0
     children: Annotated[list[Part], Field(max_length=200)] = []
-
-
-_M = TypeVar("_M", bound=BaseModel)
-
-
-def validate(model: type[_M], data: Any) -> _M:
-    """Convert `data` from the guest into `model`.
-
-    Raises:
-        ProtocolViolation: it does not match.
-    """
-    try:
-        return model.model_validate(data)
-    except ValidationError as exc:
-        fields = ", ".join(sorted({".".join(map(str, error["loc"])) for error in exc.errors()})[:5])
-        raise ProtocolViolation(
-            f"The sandbox answered with malformed data ({model.__name__}: {fields})."
-        ) from exc
-
-
-class Request(Protocol):
-    """Callable that sends a request to the guest (`Session.request`)."""
-
-    def __call__(
-        self,
-        op: str,
-        args: dict[str, Any] | None = None,
-        payload: bytes = b"",
-        *,
-        timeout_s: float = 30.0,
-        on_progress: OnProgress | None = None,
-    ) -> Awaitable[tuple[dict[str, Any], bytes]]: ...
 
 
 class Debugger:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from sandbox.session.debugger import Number
+from sandbox.session.guest_data import GuestData, Number
 
 Text = Annotated[str, Field(max_length=1000)]
 Path = Annotated[str, Field(max_length=1 << 12)]
 
 
-class _Data(BaseModel):
-    # The guest may be of another build: unknown keys are dropped, known ones checked.
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class Place(_Data):
+class Place(GuestData):
     """A line of the repository."""
 
     path: Path = ""
@@ -26,7 +21,7 @@ class Place(_Data):
     text: Text = ""
 
 
-class Failure(_Data):
+class Failure(GuestData):
     """Exception that ended the test, and the innermost line of the repository that it passed."""
 
     type: Text
@@ -45,7 +40,7 @@ class Suspect(Place):
     """Further lines of the function with the same score."""
 
 
-class Spectrum(_Data):
+class Spectrum(GuestData):
     """Lines that ran in the failing test and in few passing ones."""
 
     passed: Number = 0
@@ -59,7 +54,7 @@ class Spectrum(_Data):
     problems: Annotated[list[Text], Field(max_length=20)] = []
 
 
-class Alias(_Data):
+class Alias(GuestData):
     """An object that two names hold, and that was changed through one of them.
 
     `parted`: instead, the name `through` was set to another object at `changed`, and `name` keeps the old one.
@@ -75,7 +70,7 @@ class Alias(_Data):
     places: Number = 0
 
 
-class Kept(_Data):
+class Kept(GuestData):
     """State that one call of a function wrote and a later call of it read; without a function, a global of a module."""
 
     written: Place
@@ -110,7 +105,7 @@ class Found(Place):
     value: Text
 
 
-class Recording(_Data):
+class Recording(GuestData):
     """Findings from the recorded values of the failing test."""
 
     failed: Failure | None = None
@@ -146,7 +141,7 @@ class OnlyCall(Place):
     called: Place
 
 
-class Comparison(_Data):
+class Comparison(GuestData):
     """The failing run beside a passing one."""
 
     against: Text
@@ -166,7 +161,7 @@ class Comparison(_Data):
     problems: Annotated[list[Text], Field(max_length=20)] = []
 
 
-class Diagnosis(_Data):
+class Diagnosis(GuestData):
     """Findings about the cause of a failing test."""
 
     spectrum: Spectrum | None = None

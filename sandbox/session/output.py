@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from sandbox.session.debugger import Long, Number, Request, validate
+from sandbox.session.guest_data import Long, Number, Request, validate
 
 PAGE = 128 << 10
 

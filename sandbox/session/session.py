@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 import re
 import time
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
-from itertools import islice
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import anyio
 from anyio.abc import TaskGroup
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field
 
 from sandbox.backend import Sandbox
 from sandbox.errors import (
@@ -30,20 +26,20 @@ from sandbox.errors import (
 from sandbox.guest.protocol.operations import OPERATIONS
 from sandbox.host_files import in_thread
 from sandbox.ignore_rules import Rules
-from sandbox.session.debugger import Debugger, Long, Number, Seconds, Short, validate
+from sandbox.session.debugger import Debugger
 from sandbox.session.diagnosis import Diagnosis
+from sandbox.session.expiry import Expiry
+from sandbox.session.guest_data import GuestData, Long, Seconds, Short, validate
+from sandbox.session.metadata import SessionMetadata, latest_outcomes, parse_metadata
 from sandbox.session.outcomes import compare
 from sandbox.session.output import Output
+from sandbox.session.results import Evaluation, ExecResult
 from sandbox.session.trace import Trace
 from sandbox.session.workspace import Workspace
 from sandbox.spec import Lifetime
 from sandbox.transport.connection import GuestConnection, OnProgress
 
 MAX_OUTPUT = 1 << 20
-MAX_WORDS = 1 << 14
-MAX_OUTCOMES = 2 << 20
-"""Maximum bytes of JSON for the outcomes of earlier test runs, which the sandbox holds in memory."""
-_MAX_NOTICES = 64
 _MAX_LOSSES = 3
 """Maximum consecutive connections that the guest ends without answering on them."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -57,76 +53,8 @@ _COUNTED = {
 }
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class ExecResult(_Data):
-    """Result of a finished command. `output` is stdout and stderr in the order of arrival."""
-
-    exit_code: Number | None
-    signal: Short | None = None
-    timed_out: bool = False
-    output: Long = ""
-    omitted: Number = 0
-    """Bytes of output that were left out."""
-    gap: Annotated[int, Field(ge=0, le=1 << 20)] | None = None
-    """The character of `output` before which they are missing."""
-    kept: Number | None = None
-    """Number under which `Output` stores it in full; None for a short one."""
-    killed: Number = 0
-    """Number of processes killed at its end or deadline."""
-    duration_s: Seconds = 0.0
-    full: Short = ""
-    """After a failure: the folders that are full, and the next step."""
-
-
-class TestResult(_Data):
-    """One test: its id as the runner writes it, its outcome, and the reason of a failure."""
-
-    __test__ = False  # tells pytest that this is not a test class
-
-    id: Short
-    outcome: Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
-    duration_s: Seconds = 0.0
-    message: Short = ""
-    frames: Annotated[list[Short], Field(max_length=64)] = []
-    """Of a failing test, or one that ran at the deadline: a line for each frame, from the test down to the failure."""
-    output: Short = ""
-    """Output that the runner has captured, of a failing test."""
-
-
-class Evaluation(ExecResult):
-    """Result of a test run: counts, each test, and the differences from the run before."""
-
-    passed: int = 0
-    failed: int = 0
-    errors: int = 0
-    skipped: int = 0
-    xfailed: int = 0
-    xpassed: int = 0
-    not_run: Number = 0
-    """Number of tests that were collected but did not start before the run ended."""
-    not_run_ids: Annotated[list[Short], Field(max_length=64)] = []
-    """The first of them, if the runner has named them."""
-    running: Annotated[list[Short], Field(max_length=64)] = []
-    """Tests that were running when the run was ended, or their process died."""
-    captured: bool = False
-    """True if the runner has captured the output of all tests."""
-    timeout_s: Seconds = 0.0
-    tests: Annotated[list[TestResult], Field(max_length=100_000)] = []
-    counts: Annotated[dict[Short, Number], Field(max_length=16)] = {}
-    """Number of tests with each outcome."""
-    fixed: list[Short] = []
-    """Tests that failed when they were last run and pass now; modules that can be collected again."""
-    broken: list[Short] = []
-    """Tests that passed when they were last run and fail now; modules with such tests that can't be collected."""
-    runner: Short | None = None
-    restored: Annotated[list[Short], Field(max_length=100_000)] = []
-    """Read-only files that the program had changed, put back before the run."""
-
-
-class SessionInfo(_Data):
+@dataclass(frozen=True)
+class SessionInfo:
     """Description of a session for a client."""
 
     isolation: str
@@ -142,82 +70,9 @@ class SessionInfo(_Data):
     notices: list[str]
 
 
-@dataclass(frozen=True)
-class SessionMetadata:
-    """Session metadata stored in the sandbox, for the next server that takes the session over."""
-
-    env: dict[str, str] = field(default_factory=dict[str, str])
-    entrypoint: str | None = None
-    debug_entrypoint: str | None = None
-    notices: tuple[str, ...] = ()
-    outcomes: dict[str, str] = field(default_factory=dict[str, str])
-    """Test id to outcome, as last run."""
-    untested_rewrites: Number = 0
-    """Number of rewrites since the last test run that was counted."""
-    failed_rewrites: Number = 0
-    """Number of rewrites after which a test run failed."""
-
-    @property
-    def first_failing(self) -> str | None:
-        """The first test that failed when it was last run."""
-        return next((name for name, outcome in self.outcomes.items() if outcome in ("failed", "error")), None)
-
-
 def session_key(handle: str) -> str:
     """Hash a handle for the label of a sandbox, so that the label does not reveal the handle."""
     return hashlib.sha256(handle.encode()).hexdigest()
-
-
-class Expiry:
-    """Idle and age deadlines of a session, measured by the host's clocks and not by the guest's."""
-
-    def __init__(self, idle_s: float = math.inf, ends: float = math.inf) -> None:
-        """`ends`: time of its maximum age, in seconds since the epoch."""
-        self._idle_s = idle_s
-        self._ends = ends
-        self._users = 0
-        self._used = time.monotonic()
-        self._quiet: anyio.Event | None = None
-        self.over = False
-        """True once the session was found to be expired."""
-
-    def touch(self, left_s: float = math.inf) -> None:
-        """Record a use now, or one so long ago that `left_s` of the idle time are left."""
-        self._used = time.monotonic() - max(0.0, self._idle_s - left_s)
-
-    @contextmanager
-    def running(self) -> Generator[None]:
-        """Count the session as in use, and so not idle, during the body."""
-        self._users += 1
-        try:
-            yield
-        finally:
-            self._users -= 1
-            self._used = time.monotonic()
-            if not self._users and self._quiet is not None:
-                self._quiet.set()
-                self._quiet = None
-
-    async def quiet(self) -> None:
-        """Wait until no call uses the session."""
-        if self._users:
-            self._quiet = self._quiet or anyio.Event()
-            await self._quiet.wait()
-
-    @property
-    def is_in_use(self) -> bool:
-        """True while a call uses the session."""
-        return self._users > 0
-
-    @property
-    def idle_left_s(self) -> float:
-        """Seconds until the idle limit, if the session is not used."""
-        return self._idle_s if self._users else self._used + self._idle_s - time.monotonic()
-
-    @property
-    def age_left_s(self) -> float:
-        """Seconds until its maximum age."""
-        return self._ends - time.time()
 
 
 class Session:
@@ -524,7 +379,7 @@ class Session:
             ProtocolViolation: the metadata is malformed.
         """
         if meta is not None:
-            self.metadata = validate(_Stored, {"metadata": meta}).metadata
+            self.metadata = parse_metadata(meta)
         self.workspace.root = PurePosixPath(root)
 
     async def aclose(self) -> None:
@@ -545,44 +400,20 @@ class Session:
     async def _compare(self, run: Evaluation) -> Evaluation:
         counts = {kind: run.counts.get(outcome, 0) for kind, outcome in _COUNTED.items()}
         changes = compare(self.metadata.outcomes, {test.id: test.outcome for test in run.tests})
-        await self.save_metadata(replace(self.metadata, outcomes=_latest(changes.outcomes)))
+        await self.save_metadata(replace(self.metadata, outcomes=latest_outcomes(changes.outcomes)))
         return run.model_copy(update={**counts, "fixed": changes.fixed, "broken": changes.broken})
 
 
-class _Restored(_Data):
+class _Restored(GuestData):
     restored: Annotated[list[Short], Field(max_length=100_000)] = []
 
 
-class _TestCommand(_Data):
+class _TestCommand(GuestData):
     command: Long | None = None
 
 
-class _Left(_Data):
+class _Left(GuestData):
     left_s: Seconds
-
-
-class _Stored(_Data):
-    metadata: SessionMetadata
-
-    @field_validator("metadata")
-    @classmethod
-    def _check_bounds(cls, metadata: SessionMetadata) -> SessionMetadata:
-        """Limit the size: programs in the sandbox can forge the metadata."""
-        words = (*metadata.notices, metadata.entrypoint or "", metadata.debug_entrypoint or "")
-        if any(len(word) > MAX_WORDS for word in words) or len(metadata.notices) > _MAX_NOTICES:
-            raise ValueError("too long")
-        return metadata
-
-
-def _latest(outcomes: dict[str, str]) -> dict[str, str]:
-    """Return the last of `outcomes` that fit into MAX_OUTCOMES."""
-    left, kept = MAX_OUTCOMES, len(outcomes)
-    for name in reversed(outcomes):
-        left -= len(json.dumps(name)) + 16
-        if left < 0:
-            break
-        kept -= 1
-    return dict(islice(outcomes.items(), kept, None))
 
 
 def validate_env(env: dict[str, str]) -> dict[str, str]:

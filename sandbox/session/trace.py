@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from sandbox.session.debugger import Number
+from sandbox.session.guest_data import GuestData, Number
 
 MAX_EVENTS = 5000
 """Maximum number of events that are kept of a run."""
@@ -18,12 +18,7 @@ Shown = tuple[Text, Number]
 Named = Annotated[list[tuple[Text, Text]], Field(max_length=100)]
 
 
-class _Data(BaseModel):
-    # The guest may be of another build: unknown keys are dropped, known ones checked.
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class Failure(_Data):
+class Failure(GuestData):
     """Exception that ended a test or the program, and the innermost line of the repository that it passed."""
 
     text: Text = ""
@@ -32,7 +27,7 @@ class Failure(_Data):
     line: Number = 0
 
 
-class Outcome(_Data):
+class Outcome(GuestData):
     """End of a run, and the outcomes of its tests."""
 
     counts: Annotated[dict[Literal["passed", "failed", "skipped"], Number], Field(max_length=3)] = {}
@@ -43,7 +38,7 @@ class Outcome(_Data):
     timed_out: bool = False
 
 
-class Event(_Data):
+class Event(GuestData):
     """A call with its end, the beginning or end of a test, a line that was hit, or a change of a watched place."""
 
     kind: Literal["call", "test", "hit", "change"] = Field(alias="e")
@@ -87,7 +82,7 @@ class Event(_Data):
     """Other holders of the same object."""
 
 
-class Trace(_Data):
+class Trace(GuestData):
     """Events of a traced run."""
 
     outcome: Outcome = Outcome()

@@ -10,20 +10,22 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from sandbox.errors import InvalidArgument, NotFound, PathRefused, ProtocolViolation, ReadOnlyFile
 from sandbox.host_files import in_thread
 from sandbox.ignore_rules import lenient
-from sandbox.session.debugger import Breakpoint, Number, Request, Short, validate
+from sandbox.session.debugger import Breakpoint
 from sandbox.session.edits import MAX_EDITS, Absent, Edit, FileEdit
 from sandbox.session.file_text import FileText, decode, decode_text, encode, is_binary
+from sandbox.session.guest_data import GuestData, Number, Request, Short, validate
 
 MAX_PATH = 4096
+"""Maximum characters of a path on any system."""
 MAX_LEVELS = 250
 """Maximum depth of a path. Python's own functions for folders call themselves once for each level."""
-"""Maximum characters of a path on any system."""
 MAX_FILE = 8 << 20
+_FIRST_DEPTH = 6
 _LONG = 1 << 18
 """Minimum bytes of a file that is decoded in a thread, so that other calls can run."""
 MAX_PATCH = 1 << 20
@@ -35,11 +37,7 @@ _GLOB = re.compile(r"[*?\[]|\{[^{}]*,[^{}]*\}")
 _PLAIN = {"encoding": "utf-8", "newline": "\n"}
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class Entry(_Data):
+class Entry(GuestData):
     """One name in a folder; `path` is relative to the repository."""
 
     path: Short
@@ -49,14 +47,14 @@ class Entry(_Data):
     target: Short | None = None
 
 
-class Listing(_Data):
+class Listing(GuestData):
     """Content of a folder; `omitted` entries were left out."""
 
     entries: Annotated[list[Entry], Field(max_length=10_000)]
     omitted: Number = 0
 
 
-class Match(_Data):
+class Match(GuestData):
     """One line that matches, with its neighbours."""
 
     path: Short
@@ -66,7 +64,7 @@ class Match(_Data):
     after: Annotated[list[Short], Field(max_length=100)] = []
 
 
-class Matches(_Data):
+class Matches(GuestData):
     """Result of a search; `omitted` matches were left out, `skipped` files were not text.
 
     `omitted_files` have omitted matches only.
@@ -81,7 +79,7 @@ class Matches(_Data):
     skipped: Number = 0
 
 
-class Definitions(_Data):
+class Definitions(GuestData):
     """Definitions of one name in a file, or similar names."""
 
     name: Short
@@ -90,7 +88,7 @@ class Definitions(_Data):
     nearest: Annotated[list[Short], Field(max_length=100)] = []
 
 
-class Marks(_Data):
+class Marks(GuestData):
     """Marks of a file: breakpoints, the line at which the program has stopped, and definitions that were asked for."""
 
     breakpoints: Annotated[list[Breakpoint], Field(max_length=1024)] = []
@@ -103,7 +101,7 @@ class Marks(_Data):
     definitions: Annotated[list[Definitions], Field(max_length=100)] = []
 
 
-class Rewritten(_Data):
+class Rewritten(GuestData):
     """Result of an edit: a unified diff, the breakpoints it moved, and the remaining syntax error, if any."""
 
     path: str
@@ -124,7 +122,7 @@ class WrittenFile:
     before: str | None
 
 
-class FileChange(_Data):
+class FileChange(GuestData):
     """One file of a patch: lines added and removed.
 
     An `omitted` one is too large for the patch, and its lines aren't counted.
@@ -137,7 +135,7 @@ class FileChange(_Data):
     omitted: bool = False
 
 
-class Patch(_Data):
+class Patch(GuestData):
     """A git-format patch of everything changed since the session began, or the beginning of it."""
 
     text: str
@@ -174,34 +172,34 @@ class PatchWindow:
         return data[: data.rfind(b"\n") + 1] or data
 
 
-class _WrittenFile(_Data):
+class _WrittenFile(GuestData):
     omitted: Number = 0
     diff_size: Annotated[int, Field(ge=0, le=1 << 20)] = 0
     syntax_error: Short | None = None
     breakpoints: Annotated[list[Breakpoint], Field(max_length=1024)] = []
 
 
-class _Written(_Data):
+class _Written(GuestData):
     files: Annotated[list[_WrittenFile], Field(max_length=MAX_EDITS)]
 
 
-class _First(_Data):
+class _First(GuestData):
     path: Short | None
 
 
-class _Nearest(_Data):
+class _Nearest(GuestData):
     line: Number = 0
     text: Short = ""
 
 
-class _FileInfo(_Data):
+class _FileInfo(GuestData):
     size: Number
     digest: Short
     truncated: bool = False
     read_only: bool = False
 
 
-class _DiffPiece(_Data):
+class _DiffPiece(GuestData):
     files: Annotated[list[FileChange], Field(max_length=1000)] = []
     omitted: Number = 0
 
@@ -248,9 +246,9 @@ class Workspace:
         args = {"path": self.path(path), "depth": depth, "limit": limit}
         return validate(Listing, (await self._request("files.list", args))[0])
 
-    async def first_of(self, patterns: Sequence[str], depth: int = 6) -> str | None:
-        """Find the first file, at most `depth` levels down, that matches one of the `.gitignore` patterns."""
-        args = {"named": lenient(patterns), "depth": depth}
+    async def first_of(self, patterns: Sequence[str]) -> str | None:
+        """Find the first file, not too deep, that matches one of the `.gitignore` patterns."""
+        args = {"named": lenient(patterns), "depth": _FIRST_DEPTH}
         return validate(_First, (await self._request("files.first", args))[0]).path
 
     async def read(self, path: str) -> FileText:

@@ -13,6 +13,7 @@ from mcp_server.sessions.pending import MAX_CALLS
 from tests.bubblewrap import LOCAL, UNSAFE
 from tests.e2e.client import Session, ToolFailed, pdbox
 from tests.e2e.served import Way, serving
+from tests.polling import pause
 from tests.repository import repository
 
 pytestmark = pytest.mark.anyio
@@ -247,7 +248,7 @@ async def test_a_call_that_its_client_cancels_in_time_stops_its_program(repo: Pa
             )
             with anyio.fail_after(PATIENCE_S):
                 while "pid" not in await session.text("listdir", session_id=handle):
-                    pass
+                    await pause()
             tasks.cancel_scope.cancel()
         over = "while kill -0 $(cat pid) 2>/dev/null; do sleep 0.05; done; echo over"
         assert "over" in await session.text("bash", command=over, session_id=handle)
@@ -262,7 +263,7 @@ async def test_a_closed_session_takes_its_pending_answers_with_it(repo: Path) ->
         await session.text("close_session", session_id=handle)  # on a busy machine: that it is running
         with anyio.fail_after(PATIENCE_S):
             while (await session.text("list_sessions")) != "No sessions. `start_session` opens one.":
-                pass
+                await pause()
         with pytest.raises(ToolFailed) as caught:
             while True:
                 await session.text("wait", session_id=handle)
@@ -280,7 +281,7 @@ async def test_what_closing_a_session_gave_is_not_lost_when_it_took_longer(
         (tmp_path / "go").touch()
         with anyio.fail_after(PATIENCE_S):
             while (await session.text("list_sessions")) != "No sessions. `start_session` opens one.":
-                pass
+                await pause()
         answer = await own_answer(lambda: session.text("wait", session_id=handle))
         assert answer.startswith("Closed. ")
         with pytest.raises(ToolFailed, match="unknown or has expired"):

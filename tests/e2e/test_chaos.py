@@ -34,7 +34,7 @@ from tests.docker_client import docker
 from tests.e2e.client import Session, ToolFailed
 from tests.e2e.served import OVER_HTTP, Server, serving
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 SECONDS = 60 * float(os.environ.get("PDBOX_CHAOS_MINUTES", "0.4"))
 CLIENTS = int(os.environ.get("PDBOX_CHAOS_CLIENTS", "4"))
 SEED = int(os.environ.get("PDBOX_CHAOS_SEED", "0")) or random.randrange(1 << 30)

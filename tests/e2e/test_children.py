@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.client import Session, pdbox
 from tests.repository import repository
 
-pytestmark = [pytest.mark.docker, pytest.mark.anyio]
+pytestmark = [pytest.mark.docker, pytest.mark.anyio, pytest.mark.long]
 
 APP = """\
 import concurrent.futures, multiprocessing, os, subprocess, sys

@@ -21,8 +21,9 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.docker_client import docker
 from tests.e2e.client import PDBOX, Session, ToolFailed, pdbox
+from tests.polling import pause
 
-pytestmark = [pytest.mark.anyio, pytest.mark.docker]
+pytestmark = [pytest.mark.anyio, pytest.mark.docker, pytest.mark.long]
 
 IMAGE = "pdbox-sandbox:3.11"
 PROGRAM = "def double(n):\n    result = n * 2\n    return result\n\nprint(double(21))\n"
@@ -118,7 +119,7 @@ async def test_the_guest_of_a_killed_server_ends_by_itself() -> None:
             assert left_in(name) != []
             server.kill()
             while await anyio.to_thread.run_sync(left_in, name):
-                pass
+                await pause()
 
 
 async def test_the_next_server_ends_what_a_killed_one_left_and_nothing_of_a_living_one() -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 
 from tests.e2e.client import ToolFailed, pdbox
 from tests.e2e.test_in_container import PROGRAM, TEST
+from tests.polling import pause
 
 pytestmark = pytest.mark.anyio
 
@@ -93,7 +93,7 @@ async def test_the_files_stay_whatever_ends_the_guest_or_the_server(repo: Path, 
         os.kill(record["pid"], signal.SIGKILL)
         with anyio.fail_after(60):
             while records(env):
-                await anyio.lowlevel.checkpoint()
+                await pause()
         with suppress(ToolFailed):  # or the loss is known already, and a new session opens
             await server.text("listdir")
     # A record that nobody removed is that of a dead guest to the next server.

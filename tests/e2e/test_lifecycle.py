@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.docker_client import docker
 from tests.e2e.client import PDBOX, Session, pdbox
+from tests.polling import pause
 
 pytestmark = [pytest.mark.anyio, pytest.mark.docker]
 PROGRAM = "import os\n\ndef inner(n):\n    here = n * 2\n    return here\n\nprint(os.getpid())\ninner(21)\n"
@@ -90,7 +90,7 @@ async def test_a_server_that_ends_while_a_program_runs_leaves_no_container(tmp_p
             process.send_signal(getattr(signal, way))
         await process.wait()
         while place in containers():
-            await anyio.lowlevel.checkpoint()
+            await pause()
     await process.aclose()
 
 

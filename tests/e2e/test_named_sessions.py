@@ -12,6 +12,7 @@ from mcp.types import ResourceTemplateReference, TextContent
 
 from tests.bubblewrap import LOCAL
 from tests.e2e.served import OVER_HTTP, STREAMABLE, Server, Way, initialize, serving
+from tests.polling import pause
 
 pytestmark = pytest.mark.anyio
 
@@ -193,7 +194,7 @@ async def test_a_session_that_was_lost_is_opened_anew_with_a_notice(folder: Path
             assert "app.py:2" in await said(client, "pdb", command="n")
             with anyio.fail_after(60):
                 while await said(witness, "list_sessions") != "No sessions. `start_session` opens one.":
-                    pass
+                    await pause()
             anew = await said(client, "pdb", command="n")
             assert "app.py:2" in anew
             assert anew.startswith("note: the session of this name had ended, and its changes with it")

@@ -21,6 +21,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from tests.bubblewrap import LOCAL
 from tests.docker_client import docker
 from tests.e2e.client import PDBOX, Session, ToolFailed, pdbox
+from tests.polling import pause
 
 pytestmark = [pytest.mark.anyio, pytest.mark.docker]
 
@@ -53,14 +54,14 @@ async def filled(mark: Path, before: Iterable[str], count: int) -> set[str]:
     """The ready sandboxes that are there besides `before`, once they are so many."""
     with anyio.fail_after(120):
         while len(fresh := await anyio.to_thread.run_sync(unused, mark) - set(before)) < count:
-            pass
+            await pause()
     return fresh
 
 
 async def vanished(mark: Path, places: Iterable[str]) -> None:
     with anyio.fail_after(120):
         while (await anyio.to_thread.run_sync(pooled, mark)).keys() & set(places):
-            pass
+            await pause()
 
 
 @asynccontextmanager
@@ -161,11 +162,11 @@ async def test_ready_sandboxes_are_listed_as_such_and_end_with_their_server(
         await session.client.list_tools()
         with anyio.fail_after(120):
             while await listed() != ["pool"]:
-                pass
+                await pause()
         await session.call("start_session")
         with anyio.fail_after(120):
             while sorted(await listed()) != ["pool", "session"]:
-                pass
+                await pause()
         assert sorted(await listed("reap")) == ["pool", "session"]
         assert "session" not in await listed()
     assert await listed() == []

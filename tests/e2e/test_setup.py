@@ -22,6 +22,8 @@ from tests.e2e.client import ToolFailed, pdbox
 
 INSTALL = "python -m pip install --target vendor --retries 0 greeting"
 
+pytestmark = pytest.mark.long
+
 
 class Quiet(SimpleHTTPRequestHandler):
     """Logs nothing."""

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
-from signal import SIGINT, SIGTERM, Signals
-from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 
 from tests.bubblewrap import LOCAL
 from tests.e2e.client import Session, pdbox
+from tests.e2e.endless import ENDLESS, begun, long_call, opened, over_http, until
 from tests.e2e.served import OVER_HTTP, STREAMABLE, Server, Way, initialize, serving
-from tests.e2e.test_lifecycle import containers
 
 pytestmark = pytest.mark.anyio
 
 EVERYWHERE = [Way("stdio", "auto"), Way("stdio", "legacy"), *OVER_HTTP]
-ENDLESS = "n = 0\nwhile True:\n    n += 1\n"
 FIRST, LAST = OVER_HTTP[0], OVER_HTTP[-1]
 
 
@@ -31,47 +27,43 @@ def repo(tmp_path: Path) -> Path:
     return tmp_path
 
 
+Serving = Callable[[str, list[str]], Server]
+
+
+@pytest.fixture(scope="module")
+def server_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """The server for a transport and a backend: one for all tests that look at nothing but their own session."""
+    servers: dict[tuple[str, ...], Server] = {}
+    repo, state = tmp_path_factory.mktemp("repo"), tmp_path_factory.mktemp("state")
+    (repo / "app.py").write_text(ENDLESS)
+    flags = ["--repo", str(repo), "--entrypoint", "python app.py"]
+    with ExitStack() as stack:
+
+        def started(transport: str, backend: list[str]) -> Server:
+            key = (transport, *backend)
+            if key not in servers:
+                one = serving("--transport", transport, *flags, *backend, XDG_STATE_HOME=str(state))
+                servers[key] = stack.enter_context(one)
+            return servers[key]
+
+        yield started
+
+
 @asynccontextmanager
-async def connected(way: Way, repo: Path, backend: list[str]) -> AsyncIterator[Session]:
-    """A client of a server of its own, by any transport."""
-    flags = ["--repo", str(repo), "--entrypoint", "python app.py", *backend]
+async def connected(
+    way: Way, repo: Path, backend: list[str], server_of: Serving
+) -> AsyncIterator[tuple[Session, str]]:
+    """A client by any transport, and its new session."""
     if way.transport == "stdio":
-        async with pdbox(*flags, mode=way.mode) as client:
-            yield client
+        async with pdbox(
+            "--repo", str(repo), "--entrypoint", "python app.py", *backend, mode=way.mode
+        ) as client:
+            yield client, await begun(client)
     else:
-        with serving("--transport", way.transport, *flags) as server:
-            async with server.connected(way) as client:
-                yield client
-
-
-def over_http(repo: Path, backend: list[str]) -> Any:
-    return serving("--repo", str(repo), "--entrypoint", "python app.py", *backend)
-
-
-async def opened(client: Session) -> dict[str, Any]:
-    """A new session, as `list_sessions` has it."""
-    handle = (await client.call("start_session"))["session_id"]
-    return next(
-        one for one in (await client.call("list_sessions"))["sessions"] if one["session_id"] == handle
-    )
-
-
-async def begun(client: Session) -> str:
-    """A new session, whose program is in its endless loop."""
-    handle = (await opened(client))["session_id"]
-    stop = await client.call("pdb", command="b 3\nc", session_id=handle)
-    await client.call("pdb", command="clear 1", session_id=handle)
-    assert stop["state"] == "stopped"
-    return handle
-
-
-async def until(client: Session, handle: str, state: str) -> None:
-    """Wait until that session is in `state`."""
-    with anyio.fail_after(60):
-        while True:
-            listed = (await client.call("list_sessions"))["sessions"]
-            if next(one["state"] for one in listed if one["session_id"] == handle) == state:
-                return
+        async with server_of(way.transport, backend).connected(way) as client:
+            handle = await begun(client)
+            yield client, handle
+            await client.call("close_session", session_id=handle)
 
 
 async def test_a_session_is_reached_from_every_connection(repo: Path, backend: list[str]) -> None:
@@ -101,9 +93,10 @@ async def test_a_client_that_leaves_takes_no_others_session_along(repo: Path, ba
 
 
 @pytest.mark.parametrize("way", EVERYWHERE, ids=str)
-async def test_a_cancelled_call_interrupts_the_program(repo: Path, backend: list[str], way: Way) -> None:
-    async with connected(way, repo, backend) as client:
-        handle = await begun(client)
+async def test_a_cancelled_call_interrupts_the_program(
+    repo: Path, backend: list[str], way: Way, server_of: Serving
+) -> None:
+    async with connected(way, repo, backend, server_of) as (client, handle):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(long_call, client, handle)
             await until(client, handle, "running")
@@ -114,12 +107,8 @@ async def test_a_cancelled_call_interrupts_the_program(repo: Path, backend: list
         assert (await client.call("pdb", command="n", session_id=handle))["reason"] == "step"
 
 
-async def long_call(client: Session, handle: str) -> None:
-    await client.call("pdb", command="c", timeout_s=300, session_id=handle)
-
-
 @pytest.mark.parametrize("way", EVERYWHERE, ids=str)
-async def test_a_running_program_is_reported_on(repo: Path, way: Way) -> None:
+async def test_a_running_program_is_reported_on(repo: Path, way: Way, server_of: Serving) -> None:
     told: list[float] = []
     enough = anyio.Event()
 
@@ -128,8 +117,7 @@ async def test_a_running_program_is_reported_on(repo: Path, way: Way) -> None:
         if len(told) == 3:
             enough.set()
 
-    async with connected(way, repo, LOCAL) as client:
-        handle = (await opened(client))["session_id"]
+    async with connected(way, repo, LOCAL, server_of) as (client, handle):
         arguments = {"command": "c", "timeout_s": 300, "session_id": handle}
 
         async def call() -> None:
@@ -145,6 +133,7 @@ async def test_a_running_program_is_reported_on(repo: Path, way: Way) -> None:
 
 CALLS = """
 import anyio, sys
+from tests.e2e.endless import ENDLESS, begun, long_call, opened, over_http, until
 from tests.e2e.served import Way, Server
 
 async def main(base, transport, mode, handle):
@@ -227,105 +216,3 @@ async def test_64_mb_of_output_leave_every_client_connected(repo: Path, backend:
 def peak_kb(server: Server) -> int:
     status = Path(f"/proc/{server.process.pid}/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
-
-
-@asynccontextmanager
-async def idle(server: Server) -> AsyncIterator[str]:
-    async with server.connected(FIRST) as client:
-        place = (await opened(client))["place"]
-    yield place
-
-
-@asynccontextmanager
-async def in_a_call(server: Server) -> AsyncIterator[str]:
-    async with open_stream(server, FIRST, call=True) as place:
-        yield place
-
-
-@asynccontextmanager
-async def with_a_stream(server: Server) -> AsyncIterator[str]:
-    """Clients of the older era listen on a GET that never ends."""
-    async with open_stream(server, Way("http", "legacy")) as place:
-        yield place
-
-
-@asynccontextmanager
-async def over_sse(server: Server) -> AsyncIterator[str]:
-    async with open_stream(server, Way("sse", "auto"), call=True) as place:
-        yield place
-
-
-@asynccontextmanager
-async def open_stream(server: Server, way: Way, *, call: bool = False) -> AsyncIterator[str]:
-    """A connected client; what it says when its server goes is its own affair."""
-    place = ""
-    with suppress(Exception):
-        async with server.client(way) as client, anyio.create_task_group() as tasks:
-            session = Session(client)
-            own = await opened(session)
-            place = own["place"]
-            if call:
-                tasks.start_soon(quietly, long_call, session, own["session_id"])
-                await until(session, own["session_id"], "running")
-            yield place
-            tasks.cancel_scope.cancel()
-    assert place
-
-
-async def quietly(function: Any, *args: Any) -> None:
-    with suppress(Exception):
-        await function(*args)
-
-
-SITUATIONS = [idle, in_a_call, with_a_stream, over_sse]
-
-
-@pytest.mark.parametrize("number", [SIGTERM, SIGINT], ids=lambda number: number.name)
-@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.__name__)
-async def test_a_signal_ends_the_server_with_nothing_left(
-    repo: Path, backend: list[str], situation: Any, number: Signals
-) -> None:
-    with over_http(repo, backend) as server:
-        async with situation(server) as place:
-            # Where something hangs it takes a minute, and raises.
-            assert await server.end(number) == 128 + number
-        with anyio.fail_after(60):
-            while place in (containers() if "docker" in backend else running()):
-                await anyio.lowlevel.checkpoint()
-        assert "Traceback" not in "".join(server.said)
-
-
-# Our server has no changes to tell and serves no such streams; one that does must not be held by them.
-LISTENING = """
-import sys
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
-from mcp.types import SubscriptionsListenRequestParams
-from mcp_server import cli; from mcp_server.transports import http
-from mcp_server.server import build_server
-
-def listening(*args):
-    server = build_server(*args)
-    handler = ListenHandler(InMemorySubscriptionBus())
-    server._lowlevel_server.add_request_handler("subscriptions/listen", SubscriptionsListenRequestParams, handler)
-    return server
-
-http.build_server = listening
-sys.exit(cli.main(sys.argv[1:]))
-"""
-
-
-@pytest.mark.parametrize("number", [SIGTERM, SIGINT], ids=lambda number: number.name)
-async def test_a_client_that_listens_cannot_hold_the_server(repo: Path, number: Signals) -> None:
-    program = [sys.executable, "-c", LISTENING]
-    env = {"PYTHONPATH": str(Path(__file__).parents[2])}
-    with serving("--repo", str(repo), *LOCAL, program=program, **env) as server, suppress(Exception):
-        async with server.client(FIRST) as client, client.listen(tools_list_changed=True):
-            # Where something hangs it takes a minute, and raises.
-            code = await server.end(number)
-    assert code == 128 + number
-
-
-def running() -> set[str]:
-    """Process ids of all that runs, as the process backend names its sandboxes."""
-    stats = (file.read_text() for file in Path("/proc").glob("[0-9]*/stat") if file.exists())
-    return {stat.split()[0] for stat in stats if stat.rpartition(")")[2].split()[0] != "Z"}

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from sandbox.errors import BY_CODE
-from sandbox.guest.hooks import _pdbox_attach, _pdbox_breakpoint
+from sandbox.guest.hooks import _pdbox_attach, _pdbox_breakpoint, _pdbox_failure
+from sandbox.guest.paths import FOREIGN_FOLDERS
 from sandbox.guest.protocol import attach_question
 from sandbox.guest.protocol.codes import CLOSING_CODES, ERROR_CODES
 from sandbox.guest.protocol.operations import OPERATIONS
@@ -89,3 +90,7 @@ def test_counts_of_breakpoints_are_read_as_they_were_written() -> None:
 def test_a_session_that_ends_says_so_with_a_code_that_is_known() -> None:
     ends = {server._IDLE, server._AGE, server._ALONE, server._UNUSED}
     assert {code for code, _ in ends} <= CLOSING_CODES
+
+
+def test_the_hooks_name_the_same_folders_of_foreign_code() -> None:
+    assert set(_pdbox_failure.FOREIGN_FOLDERS) == FOREIGN_FOLDERS

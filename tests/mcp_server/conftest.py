@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 from mcp import Client
 
@@ -16,6 +15,7 @@ from mcp_server.commands.serve import stdio_store
 from mcp_server.connection_options import ConnectionOptions
 from mcp_server.server import build_server
 from mcp_server.settings import Settings
+from tests.polling import pause
 
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
 
@@ -38,7 +38,7 @@ async def cancel_once_begun(client: Client, repo: Path) -> None:
         tasks.start_soon(client.call_tool, "bash", command)
         with anyio.fail_after(60):
             while not (repo / "begun").exists():
-                await anyio.lowlevel.checkpoint()
+                await pause()
         tasks.cancel_scope.cancel()
 
 

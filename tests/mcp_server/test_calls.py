@@ -24,6 +24,7 @@ from sandbox.process import ProcessBackend
 from sandbox.spec import SandboxSpec
 from tests.e2e.client import pdbox
 from tests.mcp_server.conftest import PROGRAM, Connect
+from tests.polling import pause
 from tools._catalog import catalog
 from tools._truncation import LIMIT
 
@@ -242,7 +243,7 @@ async def test_a_call_that_runs_while_its_session_is_closed_says_so(connect: Con
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run)
             while "begun" not in text(await client.call_tool("listdir", {})):
-                pass
+                await pause()
             await data(client, "close_session", session_id=handle)
         assert answers == ["The session was closed while this call ran. `start_session` opens a new session."]
 
@@ -370,7 +371,7 @@ async def test_cancelled_call_interrupts_the_program_and_the_next_works(
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(client.call_tool, "pdb", {"command": "c"})
                 while (await data(client, "list_sessions"))["sessions"][0]["state"] != "running":
-                    pass
+                    await pause()
                 tasks.cancel_scope.cancel()
             stop = await data(client, "wait")
         assert (stop["state"], stop["frame"]["path"]) == ("stopped", "app.py")

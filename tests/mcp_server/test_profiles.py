@@ -13,6 +13,7 @@ from mcp_server.profiles import parse, show
 from sandbox.errors import InvalidArgument
 from tests.mcp_server.conftest import Connect
 from tests.mcp_server.test_calls import data, refused, text
+from tests.polling import pause
 from tools._advice import leave_out
 from tools._catalog import catalog
 
@@ -194,7 +195,7 @@ async def test_wait_stays_where_calls_answer_early(
         (tmp_path / "go").touch()
         with anyio.fail_after(60):
             while (said := text(await client.call_tool("wait", {}))).startswith("running"):
-                pass
+                await pause()
         assert "exit code 0" in said
 
 

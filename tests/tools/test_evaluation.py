@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.session.session import Evaluation, TestResult
+from sandbox.session.results import Evaluation, TestResult
 from tools._evaluation import EvalAnswer, answer, render
 from tools._failures import list_failures
 from tools._truncation import LIMIT, data_of, truncate

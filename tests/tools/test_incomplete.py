@@ -2,7 +2,7 @@
 
 import pytest
 
-from sandbox.session.session import Evaluation, ExecResult, TestResult
+from sandbox.session.results import Evaluation, ExecResult, TestResult
 from sandbox.session.workspace import FileChange, Match, Matches
 from tools._patch import changes
 from tools._truncation import Omitted, truncate

@@ -59,13 +59,13 @@ def _hunks(before: list[bytes], after: list[bytes]) -> bytes:
     )
 
 
-def diff_trees(before: Path, after: Path, leave_out: frozenset[str] = frozenset()) -> bytes:
+def diff_trees(before: Path, after: Path) -> bytes:
     """Make the patch that turns the files of one folder into those of another. Links are not compared.
 
     Raises:
         InvalidArgument: a file that differs is not text.
     """
-    old, new = _files(before, leave_out), _files(after, leave_out)
+    old, new = _files(before), _files(after)
     parts = (
         diff_file(
             name,
@@ -77,14 +77,12 @@ def diff_trees(before: Path, after: Path, leave_out: frozenset[str] = frozenset(
     return b"".join(parts)
 
 
-def _files(folder: Path, leave_out: frozenset[str]) -> dict[str, Path]:
+def _files(folder: Path) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for place, folders, names in os.walk(folder):
-        at_top = Path(place) == folder
-        skipped = JUNK | leave_out if at_top else JUNK
-        folders[:] = [name for name in folders if name not in skipped]
+        folders[:] = [name for name in folders if name not in JUNK]
         for name in names:
             path = Path(place) / name
-            if name not in skipped and not path.is_symlink() and path.is_file():
+            if name not in JUNK and not path.is_symlink() and path.is_file():
                 found[path.relative_to(folder).as_posix()] = path
     return found

@@ -16,24 +16,20 @@ def _start():
     if sys.path and os.path.realpath(sys.path[0]) == here:
         del sys.path[0]
     path, loaded, write = sys.path[:], set(sys.modules), sys.dont_write_bytecode
-    library = os.path.dirname(os.path.realpath(os.__file__))
-    # Only the standard library, so that a `json.py` on PYTHONPATH is not taken for it.
-    sys.path[:] = [entry for entry in path if entry and _within(os.path.realpath(entry), library)] or path
     sys.dont_write_bytecode = False  # without bytecode each start would compile our modules again
     try:
         package = type(sys)("_pdbox")
         package.__path__ = [guest]
         sys.modules["_pdbox"] = package
-        from _pdbox.debugger import main  # pyright: ignore[reportMissingImports] # just made
+        from _pdbox.paths import library_entries  # pyright: ignore[reportMissingImports] # just made
+
+        # Only the standard library, so that a `json.py` on PYTHONPATH is not taken for it.
+        sys.path[:] = library_entries(path)
+        from _pdbox.debugger import main  # pyright: ignore[reportMissingImports]
     finally:
         sys.dont_write_bytecode = write
         sys.path[:] = path
     return main.prepare(numbers, loaded)
-
-
-def _within(entry, library):
-    rest = entry[len(library) :]
-    return (entry == library or entry.startswith(library + os.sep)) and "-packages" not in rest
 
 
 # The program gets this module as its `__main__`: nothing but the call may follow.

@@ -12,6 +12,17 @@ import ast
 
 from . import sites
 from .sites import Scope, Site
+from .syntax_trees import (
+    bound_names,
+    complete_positions,
+    has_docstring,
+    imported_modules,
+    is_of_pytest,
+    mentions_pytest,
+    parameters,
+    place_like,
+    shared_defaults,
+)
 
 RECORD, ENTER = "_@record", "_@enter"
 FRAME = "_@frame"
@@ -25,7 +36,6 @@ _PURE = frozenset(
 )
 """Builtins whose result is a part of the expression around them."""
 _OF_FRAME = frozenset("super locals vars globals dir eval exec".split())
-_OF_PYTEST = ("@py_format", "@pytest_ar", "@py_builtins")
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 
@@ -51,22 +61,13 @@ class Rewriter:
         self.first_sites.append(len(self.sites))
         number = self.new_frame()
         self.module_scopes[number] = scope
-        _Module(self, scope, number, _imported(tree), functions=functions).rewrite(tree)
-        _complete_positions(tree)
+        _Module(self, scope, number, imported_modules(tree), functions=functions).rewrite(tree)
+        complete_positions(tree)
 
     def add_site(self, kind, scope, line, name):
         site = Site(len(self.sites), kind, scope, line, name)
         self.sites.append(site)
         return site
-
-
-def _imported(tree):
-    """Names that are bound to modules by imports at the top, whose attributes need no record."""
-    found = set()
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            found.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
-    return found
 
 
 class _Module(ast.NodeTransformer):
@@ -89,7 +90,7 @@ class _Module(ast.NodeTransformer):
         done = []
         for statement in statements:
             handler = getattr(self, "_do_" + type(statement).__name__, None)
-            if handler is None or _is_of_pytest(statement):
+            if handler is None or is_of_pytest(statement):
                 done.append(statement)
                 continue
             self._deps = []
@@ -102,19 +103,19 @@ class _Module(ast.NodeTransformer):
         if not self._functions:
             return node
         scope = Scope(self._scope.filename, _qualified(self._scope, node.name), self._scope)
-        names = _parameters(node.args)
+        names = parameters(node.args)
         scope.bound.update(names)
-        scope.defaults = frozenset(_shared_defaults(node.args))
+        scope.defaults = frozenset(shared_defaults(node.args))
         first = self._rewriter.add_site(sites.ENTER, scope, node.lineno, node.name)
         for name in names:
             site = self._rewriter.add_site(sites.PARAMETER, scope, node.lineno, name)
             site.extra = (name,)
         inner = _Module(self._rewriter, scope, None, self._imported - set(names))
-        start = 1 if _has_docstring(node.body) else 0
+        start = 1 if has_docstring(node.body) else 0
         body = inner._body(node.body[start:])
         arguments = [ast.Constant(first.number)] + [ast.Name(name, ast.Load()) for name in names]
         enter = ast.Assign([ast.Name(FRAME, ast.Store())], _call(ENTER, arguments))
-        _place(enter, node.body[start] if len(node.body) > start else node)
+        place_like(enter, node.body[start] if len(node.body) > start else node)
         node.body[start:] = [enter] + body
         return node
 
@@ -130,7 +131,7 @@ class _Module(ast.NodeTransformer):
         return node
 
     def _do_Assign(self, node):
-        names = [name for target in node.targets for name in _names(target)]
+        names = [name for target in node.targets for name in bound_names(target)]
         if self._in_class and any(name.startswith("__") for name in names):
             return node
         if (
@@ -149,14 +150,14 @@ class _Module(ast.NodeTransformer):
     def _do_AnnAssign(self, node):
         if node.value is None or self._in_class:
             return node
-        names = tuple(_names(node.target))
+        names = tuple(bound_names(node.target))
         node.value = self._wrap(node.value, sites.STORE, _text(node.target), names)
         self._bind(*names)
         node.target = self._target(node.target, self._deps[-1])
         return node
 
     def _do_AugAssign(self, node):
-        names = tuple(_names(node.target))
+        names = tuple(bound_names(node.target))
         name = _text(node.target)
         node.value = self._wrap(node.value, sites.AUGMENTED, name)
         value = self._deps[-1]
@@ -174,7 +175,7 @@ class _Module(ast.NodeTransformer):
         site = self._add(sites.STORE, near.lineno, text)
         site.extra = (name,)
         record = ast.Expr(self._record(site, ast.Name(name, ast.Load())))
-        return _place(record, near), site.number
+        return place_like(record, near), site.number
 
     def _do_Return(self, node):
         if node.value is not None:
@@ -201,7 +202,7 @@ class _Module(ast.NodeTransformer):
         return node
 
     def _do_If(self, node):
-        if not _mentions_pytest(node.test):
+        if not mentions_pytest(node.test):
             node.test = self._wrap(node.test, sites.TEST, "if")
             self._controls.append(self._deps[-1])
             node.body, node.orelse = self._body(node.body), self._body(node.orelse)
@@ -221,14 +222,14 @@ class _Module(ast.NodeTransformer):
     def _do_For(self, node):
         node.iter = self._wrap(node.iter, sites.ITERABLE, _text(node.target))
         loop = self._deps[-1]
-        names = list(_names(node.target))
+        names = list(bound_names(node.target))
         self._bind(*names)
         self._controls.append(loop)
         records = []
         for name in names:
             record, number = self._record_name(name, node, name)
             self._rewriter.sites[number].deps = (loop,)
-            records.append(_place(record, node.body[0]))
+            records.append(place_like(record, node.body[0]))
         node.body = records + self._body(node.body)
         self._controls.pop()
         node.orelse = self._body(node.orelse)
@@ -241,11 +242,11 @@ class _Module(ast.NodeTransformer):
         for item in node.items:
             item.context_expr = self._wrap(item.context_expr, sites.CALL, "with")
             entered = self._deps[-1]
-            for name in _names(item.optional_vars) if item.optional_vars is not None else ():
+            for name in bound_names(item.optional_vars) if item.optional_vars is not None else ():
                 self._bind(name)
                 record, number = self._record_name(name, node, name)
                 self._rewriter.sites[number].deps = (entered,)
-                records.append(_place(record, node.body[0]))
+                records.append(place_like(record, node.body[0]))
         node.body = records + self._body(node.body)
         return node
 
@@ -284,7 +285,7 @@ class _Module(ast.NodeTransformer):
         site.is_call = isinstance(node, (ast.Call, ast.Await, ast.YieldFrom))
         self._deps = outer
         outer.append(site.number)
-        return _place(self._record(site, done), node)
+        return place_like(self._record(site, done), node)
 
     def _record(self, site, value):
         frame = ast.Name(FRAME, ast.Load()) if self._frame is None else ast.Constant(self._frame)
@@ -334,7 +335,7 @@ class _Module(ast.NodeTransformer):
             return node
         if isinstance(node.value, ast.Name) and node.value.id in self._imported:
             return node
-        if _is_frames_own(node.value) or _mentions_pytest(node.value, deep=False):
+        if _is_frames_own(node.value) or mentions_pytest(node.value, deep=False):
             return node
         node.value = self._base(node.value, sites.BASE, node.attr, ("load", None))
         return node
@@ -366,12 +367,12 @@ class _Module(ast.NodeTransformer):
         site.deps, site.is_call = tuple(base + self._deps), True
         self._deps = outer
         outer.append(site.number)
-        return _place(self._record(site, node), node)
+        return place_like(self._record(site, node), node)
 
     def _method(self, func):
         if isinstance(func.value, ast.Name) and func.value.id in self._imported:
             return func
-        if _is_frames_own(func.value) or _mentions_pytest(func.value, deep=False):
+        if _is_frames_own(func.value) or mentions_pytest(func.value, deep=False):
             return func
         use = "mutate" if func.attr in sites.MUTATORS else "method"
         text = _text(func.value)
@@ -393,7 +394,7 @@ class _Module(ast.NodeTransformer):
                 keyword.value = self._wrap(keyword.value, sites.ARGUMENT, keyword.arg)
 
     def visit_IfExp(self, node):
-        if _mentions_pytest(node):
+        if mentions_pytest(node):
             return self.generic_visit(node)
         node.test = self._wrap(node.test, sites.TEST, "if")
         test = self._deps[-1]
@@ -407,14 +408,14 @@ class _Module(ast.NodeTransformer):
         return node
 
     def visit_NamedExpr(self, node):
-        names = tuple(_names(node.target))
+        names = tuple(bound_names(node.target))
         self._bind(*names)
         node.value = self._wrap(node.value, sites.STORE, names[0], names)
         return node
 
     def visit_Lambda(self, node):
         self._hide(
-            _parameters(node.args),
+            parameters(node.args),
             lambda: setattr(node, "body", self._wrap(node.body, sites.RETURN, "lambda")),
         )
         return node
@@ -422,7 +423,7 @@ class _Module(ast.NodeTransformer):
     def _comprehension(self, node):
         if self._in_class:
             return node  # a scope of its own, which does not see the names of the class
-        targets = [name for each in node.generators for name in _names(each.target)]
+        targets = [name for each in node.generators for name in bound_names(each.target)]
         self._hide(targets, lambda: self._parts(node))
         return node
 
@@ -469,59 +470,6 @@ def _call(function, arguments):
     return ast.Call(ast.Name(function, ast.Load()), arguments, [])
 
 
-def _complete_positions(tree):
-    """Give each node a position. Of those made by pytest some have a first line only, and may stand anywhere."""
-    ast.fix_missing_locations(tree)
-    for node in ast.walk(tree):
-        first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
-        if first is None or last is None:
-            continue
-        if (last, node.end_col_offset or 0) < (first, node.col_offset):
-            node.end_lineno, node.end_col_offset = first, node.col_offset
-
-
-def _place(node, like):
-    """Give `node` and its new parts the position of `like`."""
-    for part in ast.walk(node):
-        if isinstance(part, (ast.expr, ast.stmt)) and not hasattr(part, "lineno"):
-            ast.copy_location(part, like)
-    return node
-
-
-def _names(target):
-    """Names that a target binds."""
-    if isinstance(target, ast.Name):
-        yield target.id
-    elif isinstance(target, (ast.Tuple, ast.List)):
-        for element in target.elts:
-            yield from _names(element)
-    elif isinstance(target, ast.Starred):
-        yield from _names(target.value)
-
-
-def _parameters(args):
-    found = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
-    return found + [arg.arg for arg in (args.vararg, args.kwarg) if arg is not None]
-
-
-def _shared_defaults(args):
-    positional = [*args.posonlyargs, *args.args]
-    pairs = list(zip(positional[len(positional) - len(args.defaults) :], args.defaults))
-    pairs += zip(args.kwonlyargs, args.kw_defaults)
-    for parameter, default in pairs:
-        if isinstance(default, (ast.List, ast.Dict, ast.Set, ast.Call)):
-            yield parameter.arg
-
-
-def _has_docstring(body):
-    first = body[0] if body else None
-    return (
-        isinstance(first, ast.Expr)
-        and isinstance(first.value, ast.Constant)
-        and isinstance(first.value.value, str)
-    )
-
-
 def _qualified(scope, name):
     return name if scope.parent is None else f"{scope.name}.{name}"
 
@@ -548,21 +496,6 @@ def _text(node):
 def _is_frames_own(node):
     """True for `super()` and the like, which depend on the frame that calls them."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _OF_FRAME
-
-
-def _is_of_pytest(statement):
-    """True for what pytest's assertion rewriting has added to explain a failure."""
-    if isinstance(statement, (ast.Assign, ast.Expr, ast.Raise)):
-        return _mentions_pytest(statement)
-    return False
-
-
-def _mentions_pytest(node, deep=True):
-    parts = ast.walk(node) if deep else [node]
-    for part in parts:
-        if isinstance(part, ast.Name) and part.id.startswith(_OF_PYTEST):
-            return True
-    return False
 
 
 __all__ = ["ENTER", "FRAME", "RECORD", "Rewriter"]

@@ -16,7 +16,7 @@ _MAX_PATH = 200
 _MAX_NAME = 80
 _MAX_LINE = 300
 _MAX_READ = 1 << 17
-_FOREIGN = ("site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox", "node_modules", ".eggs")
+FOREIGN_FOLDERS = ("site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox", "node_modules", ".eggs")
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _START = os.getcwd()
@@ -99,7 +99,7 @@ def _shorten(folded):
 def _is_foreign(path):
     if path[:1] == "<" or path.startswith((_LIBRARY, _HERE)):
         return True
-    return any(part in _FOREIGN for part in path.split(_SEPARATOR)[:-1])
+    return any(part in FOREIGN_FOLDERS for part in path.split(_SEPARATOR)[:-1])
 
 
 def output_of(parts):

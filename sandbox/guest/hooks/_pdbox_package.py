@@ -11,17 +11,18 @@ def load_package(name):
     Modules of the program with names of the library are set aside meanwhile.
     """
     guest = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-    library = os.path.dirname(os.path.realpath(os.__file__))
+    package = type(sys)("_pdbox")
+    package.__path__ = [guest]
+    sys.modules["_pdbox"] = package
+    from _pdbox import paths  # pyright: ignore[reportMissingImports] # just made
+
     path, aside = sys.path[:], {}
     for loaded, module in list(sys.modules.items()):
-        if _hides(loaded, module, library):
+        if _hides(loaded, module, paths):
             aside[loaded] = sys.modules.pop(loaded)
     # Only the standard library, so that a `json.py` on PYTHONPATH is not taken for it.
-    sys.path[:] = [entry for entry in path if entry and _is_within(os.path.realpath(entry), library)] or path
+    sys.path[:] = paths.library_entries(path)
     try:
-        package = type(sys)("_pdbox")
-        package.__path__ = [guest]
-        sys.modules["_pdbox"] = package
         __import__("_pdbox." + name)
     finally:
         sys.path[:] = path
@@ -29,9 +30,9 @@ def load_package(name):
     return sys.modules["_pdbox." + name]
 
 
-def _hides(name, module, library):
+def _hides(name, module, paths):
     """True for a module of the program with the name of one of the library."""
-    top = os.path.join(library, name.partition(".")[0])
+    top = os.path.join(paths.LIBRARY, name.partition(".")[0])
     path = getattr(module, "__file__", None)
     if (
         not isinstance(path, str)
@@ -39,9 +40,4 @@ def _hides(name, module, library):
         or not (os.path.isdir(top) or os.path.isfile(top + ".py"))
     ):
         return False
-    return not _is_within(os.path.realpath(path), library)
-
-
-def _is_within(path, library):
-    rest = path[len(library) :]
-    return (path == library or path.startswith(library + os.sep)) and "-packages" not in rest
+    return not paths.is_in_library(os.path.realpath(path))

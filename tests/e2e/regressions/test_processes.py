@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.regressions.sessions import at, opened, said
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
 PARALLEL = """\

@@ -12,7 +12,7 @@ from tests.e2e.client import pdbox
 from tests.e2e.regressions.sessions import at, opened, said
 from tests.repository import repository
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
 TESTS = """\

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -22,6 +23,11 @@ def python(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def version(python: str) -> tuple[int, int]:
+    return _version_of(python)
+
+
+@cache
+def _version_of(python: str) -> tuple[int, int]:
     code = "import sys; print(*sys.version_info[:2])"
     major, minor = subprocess.run(
         [python, "-c", code], capture_output=True, check=True, text=True

@@ -9,6 +9,7 @@ import pytest
 
 from sandbox.guest.supervisor.errors import GuestError
 from sandbox.guest.supervisor.files import search
+from sandbox.guest.supervisor.files.match_cost import variable_repeats
 from sandbox.guest.supervisor.files.required_text import required_texts
 from sandbox.guest.supervisor.files.workspace import workspace_of
 from tests.guest.operations.conftest import OPS, Guest
@@ -221,7 +222,7 @@ def test_a_cancelled_search_ends(guest: Guest) -> None:
 )
 def test_how_risky_an_expression_is(pattern: str, repeats: int | None) -> None:
     re.compile(pattern)
-    assert search._variable_repeats(pattern) == repeats
+    assert variable_repeats(pattern) == repeats
 
 
 def test_a_glob_that_runs_away_is_ended(guest: Guest, monkeypatch: pytest.MonkeyPatch) -> None:

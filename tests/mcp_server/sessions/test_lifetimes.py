@@ -12,20 +12,21 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 
 from mcp_server import backends
 from mcp_server.commands.serve import defaults, policy, stdio_store
 from mcp_server.server import owner_of
 from mcp_server.sessions.admission import SessionLimits
-from mcp_server.sessions.store import SessionStore, new_handle
+from mcp_server.sessions.opening import new_handle
+from mcp_server.sessions.store import SessionStore
 from mcp_server.settings import Settings
 from sandbox.errors import Conflict, NotFound, SandboxLost
 from sandbox.opening.request import SessionRequest
 from sandbox.session.session import Session
 from tests.mcp_server.conftest import Connect
 from tests.mcp_server.test_calls import data, refused
+from tests.polling import pause
 
 pytestmark = pytest.mark.anyio
 
@@ -59,7 +60,7 @@ async def answer_to(store: SessionStore, owner: str, handle: str | None) -> str:
 async def gone(store: SessionStore, owner: str = ME) -> None:
     with anyio.fail_after(60):
         while await store.list_own(owner):
-            await anyio.lowlevel.checkpoint()
+            await pause()
 
 
 def test_no_handle_looks_like_an_option_of_a_command_line() -> None:
@@ -112,7 +113,7 @@ async def test_a_call_that_runs_at_the_maximum_age_is_answered_whole_and_no_othe
             tasks.start_soon(long_call)
             with anyio.fail_after(60):
                 while (await data(client, "list_sessions"))["sessions"]:
-                    pass
+                    await pause()
             assert not answers
             assert await refused(client, "listdir", session_id=handle) == UNKNOWN
             (tmp_path / "go").touch()
@@ -132,7 +133,7 @@ async def test_the_place_of_an_expired_session_is_free_without_anybody_touching_
             await start(store)
         with anyio.fail_after(60):
             while store.list_held(ME):
-                await anyio.lowlevel.checkpoint()
+                await pause()
         await start(store)
 
 

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
-import anyio.lowlevel
 import pytest
 
 from mcp_server.commands.serve import stdio_store
@@ -18,6 +17,7 @@ from mcp_server.sessions.store import SessionStore
 from mcp_server.settings import Settings
 from sandbox.process import ProcessBackend
 from sandbox.spec import SandboxSpec
+from tests.polling import pause
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 
@@ -48,7 +48,7 @@ def let_an_hour_pass() -> None:
 
 async def removed(backend: ProcessBackend) -> None:
     while await backend.of_user(owner_of()):
-        await anyio.lowlevel.checkpoint()
+        await pause()
 
 
 async def test_a_server_sweeps_at_its_start_what_a_dead_one_left(store: SessionStore) -> None:

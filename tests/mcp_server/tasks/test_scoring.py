@@ -12,7 +12,7 @@ from mcp_server.tasks.opening import Sandboxes
 from mcp_server.tasks.patched_paths import named_files
 from mcp_server.tasks.scoring import Verdict, parse_rewards, score
 from sandbox.errors import BackendUnavailable, InvalidArgument
-from sandbox.session.session import TestResult
+from sandbox.session.results import TestResult
 from tests.mcp_server.tasks.conftest import FACTS, FILES, GOLD
 from tests.mcp_server.tasks.test_folder import foreign
 from tests.repository import repository

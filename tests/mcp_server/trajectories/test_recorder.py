@@ -20,6 +20,7 @@ from tests.bubblewrap import UNSAFE
 from tests.e2e.client import pdbox
 from tests.e2e.served import Way, serving
 from tests.mcp_server.conftest import Connect, cancel_once_begun
+from tests.polling import pause
 
 pytestmark = pytest.mark.anyio
 KEY = "ghp_" + "a1B2c3D4e5F6" * 3
@@ -140,7 +141,7 @@ async def test_the_record_of_a_killed_server_is_read_to_its_last_whole_line(
                     not (found := list((tmp_path / "records").glob("*.jsonl")))
                     or len(read(found[0]).calls) < 2
                 ):
-                    await anyio.lowlevel.checkpoint()
+                    await pause()
             server.process.kill()
             server.process.wait()
     (file,) = found
@@ -160,7 +161,7 @@ async def test_a_full_disk_costs_lines_but_no_call(
         await client.call_tool("bash", {"command": "echo first"})
         with anyio.fail_after(60):
             while not list(folder.glob("*.jsonl")) or not only(folder).calls:
-                await anyio.lowlevel.checkpoint()
+                await pause()
         (file,) = folder.iterdir()
         # As on a full disk, the beginning of the next line is still written.
         resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 100, hard))
@@ -173,7 +174,7 @@ async def test_a_full_disk_costs_lines_but_no_call(
                 )
             with anyio.fail_after(60):
                 while "calls are missing" not in caplog.text:
-                    await anyio.lowlevel.checkpoint()
+                    await pause()
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         await client.call_tool("bash", {"command": "echo fourth"})
@@ -205,7 +206,7 @@ async def test_a_session_that_expires_has_its_patch_on_record(connect: Connect, 
         await client.call_tool("rewrite", {"path": "app.py", "old_code": "n * 2", "new_code": "n * 5"})
         with anyio.fail_after(120):
             while not list((tmp_path / "records").glob("*.jsonl")) or only(tmp_path / "records").end is None:
-                await anyio.lowlevel.checkpoint()
+                await pause()
     end = only(tmp_path / "records").end
     assert end is not None and (end.reason, end.patch_missing) == ("expired", "")
     assert end.patch is not None and "n * 5" in end.patch

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import anyio
-import anyio.lowlevel
 import pytest
 from anyio.abc import TaskGroup
 
@@ -15,6 +14,7 @@ from sandbox.backend import Backend, Sandbox
 from sandbox.errors import SandboxLost
 from sandbox.spec import Lifetime, SandboxSpec
 from sandbox.transport.connection import GuestConnection
+from tests.polling import pause
 from tests.sandbox.conftest import Place, quiet, shell
 
 Connect = Callable[[Sandbox], Awaitable[GuestConnection]]
@@ -70,7 +70,7 @@ async def test_an_unused_one_ends_with_the_connection_of_its_server(
         await (await connect(sandbox)).aclose()
         with anyio.fail_after(60):
             while await backend.of_user(user):
-                await anyio.lowlevel.checkpoint()
+                await pause()
     finally:
         await sandbox.aclose()
 
@@ -86,7 +86,7 @@ async def test_what_is_past_its_maximum_age_is_not_found_and_is_swept_however_bu
         tasks.start_soon(_sleep, guest)
         with anyio.fail_after(60):
             while await backend.find(place.owner):
-                await anyio.lowlevel.checkpoint()
+                await pause()
         assert len(await backend.of_user(user)) == 1
         monkeypatch.setattr("sandbox.backend.OVERTIME_S", 0)
         await backend.sweep(user)

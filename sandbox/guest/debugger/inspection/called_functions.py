@@ -6,7 +6,7 @@ import linecache
 import re
 import types
 
-from . import safe_repr
+from .attributes import attributes, is_code, locals_of
 
 NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 MAX = 4
@@ -27,7 +27,7 @@ def resolve(token, variables, scope):
         return "", None, rest
     name, value = first, variables[first] if first in variables else scope[first]
     while rest:
-        held = {} if safe_repr.is_code(value) else dict(safe_repr.attributes(value))
+        held = {} if is_code(value) else dict(attributes(value))
         if "%s.%s" % (name, rest[0]) in variables:
             value = variables["%s.%s" % (name, rest[0])]
         elif rest[0] in held:
@@ -40,7 +40,7 @@ def resolve(token, variables, scope):
 
 def named_in(frame, texts):
     """Yield the code of the functions that pieces of source name, without repetition."""
-    variables, found = dict(safe_repr.locals_of(frame)), []
+    variables, found = dict(locals_of(frame)), []
     for token in [token for text in texts for token in NAME.findall(text)]:
         name, value, rest = resolve(token, variables, frame.f_globals)
         for attribute in rest:

@@ -12,6 +12,7 @@ from itertools import islice
 
 from ..isolation.own_frames import is_ours
 from . import called_functions, preparation, safe_repr
+from .attributes import attributes, is_code, locals_of
 from .called_functions import NAME, resolve
 from .time_limit import Allowance
 
@@ -244,10 +245,10 @@ def _indent(text):
 
 def _variables(frame, line):
     """Return ([{name, value}], number of those left out): the names in the line first, within a budget."""
-    variables = list(_expanded(safe_repr.locals_of(frame)))
+    variables = list(_expanded(locals_of(frame)))
     named = _named(variables, frame.f_globals, _statement(frame, line))
     found = list(named.items()) + [
-        (name, value) for name, value in variables if name not in named and not safe_repr.is_code(value)
+        (name, value) for name, value in variables if name not in named and not is_code(value)
     ]
     rows, room, allowance = [], _VARIABLES, Allowance(_VALUES_S)
     for name, value in found:
@@ -270,7 +271,7 @@ def _expanded(variables):
         if not _is_test_case(value):
             yield name, value
             continue
-        for attribute, held in safe_repr.attributes(value):
+        for attribute, held in attributes(value):
             if attribute[:1] != "_" and type(held) is not types.MethodType:
                 yield "%s.%s" % (name, attribute), held
 
@@ -280,7 +281,7 @@ def _named(variables, scope, text):
     known, found = dict(variables), {}
     for token in NAME.findall(text):
         name, value, _ = resolve(token, known, scope)
-        if name and not _is_test_case(value) and not safe_repr.is_code(value):
+        if name and not _is_test_case(value) and not is_code(value):
             found[name] = value
     return found
 

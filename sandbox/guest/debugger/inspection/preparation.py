@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import types
 
-from . import safe_repr
+from .attributes import attributes, locals_of
 from .called_functions import code_of, member
 
 MAX = 4
@@ -16,7 +16,7 @@ _FIXTURE_MARKS = ("_pytestfixturefunction", "_fixture_function_marker")
 
 def named_in(frame):
     """Yield the code of what prepared the test of a frame: methods of its class, fixtures that are its arguments."""
-    code, variables = frame.f_code, dict(safe_repr.locals_of(frame))
+    code, variables = frame.f_code, dict(locals_of(frame))
     count = code.co_argcount + code.co_kwonlyargcount
     names = code.co_varnames[:count]
     case = variables.get(names[0]) if names and names[0] == "self" else None
@@ -42,7 +42,7 @@ def _globals(frame, name):
 
 def _code_of_fixture(value):
     """Return the code of a function that `pytest.fixture` has marked; None of anything else."""
-    held = dict(safe_repr.attributes(value)) if value is not None else {}
+    held = dict(attributes(value)) if value is not None else {}
     if not any(mark in held for mark in _FIXTURE_MARKS):
         return None
     return code_of(held.get("_fixture_function", value))

@@ -12,6 +12,7 @@ from ..isolation.pristine import os, threading
 from . import safe_repr, tasks
 from .failure import Failure
 from .time_limit import call_limited
+from .variable_changes import Memory
 
 AROUND = 2  # lines of source above and below the current one
 _HIDING = "__tracebackhide__"
@@ -32,7 +33,7 @@ class Report:
         self._fresh = False
         self._shown = None
         self._reason = None
-        self._memory = safe_repr.Memory()
+        self._memory = Memory()
         self._loaded = {}  # file of the repository -> stamp when it was first seen; None for other files
         self._modules = 0
         self._stale = set()
@@ -45,7 +46,7 @@ class Report:
 
     def forget_values(self):
         """Forget the known values, so that the next prompt reports all of them as new."""
-        self._memory = safe_repr.Memory()
+        self._memory = Memory()
 
     def describe_prompt(self, debugger):
         """Return the keys of a prompt.

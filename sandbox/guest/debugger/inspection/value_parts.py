@@ -9,6 +9,7 @@ import itertools
 import operator
 
 from . import arrays, safe_repr
+from .attributes import OPAQUE, attributes, container_base, own_attributes, slots_of
 
 DEPTH = 3
 _PARTS = 32  # containers that are compared, of one value
@@ -65,7 +66,7 @@ def collect_parts(value):
     while left and len(parts) < _PARTS:
         each, where, depth = left.pop(0)
         kind = type(each)
-        if kind in ATOMS or id(each) in seen or issubclass(kind, safe_repr.OPAQUE):
+        if kind in ATOMS or id(each) in seen or issubclass(kind, OPAQUE):
             continue
         seen.add(id(each))
         children = []
@@ -92,7 +93,7 @@ def _add_parts(value, kind, where, parts, labels, children):
     if kind is bytearray:
         add(bytearray.__len__, bytearray.__iter__, value, (where, "item"))
         return
-    base = safe_repr.container_base(kind)
+    base = container_base(kind)
     if base is dict:
         add(dict.__len__, dict.values, value, (where, "key"))
         keys = add(dict.__len__, dict.__iter__, value, (where, None))
@@ -107,11 +108,11 @@ def _add_parts(value, kind, where, parts, labels, children):
         children += [(f"{where}[{index}]", item) for index, item in enumerate(items[:_FOLLOWED])]
     if kind is base:
         return
-    own = safe_repr.own_attributes(value)
+    own = own_attributes(value)
     if own or type.__dict__["__dictoffset__"].__get__(kind):
         add(dict.__len__, dict.values, own, (where, "attribute"))
         children += [(f"{where}.{name}", own[name]) for name in list(own)[:_FOLLOWED]]
-    slots = safe_repr.slots_of(kind)
+    slots = slots_of(kind)
     if slots:
         read = _slot_reader(slots)
         add(lambda _: len(slots), read, value, (where, [each.__name__ for each in slots]))
@@ -210,7 +211,7 @@ def _mark(value, depth, left):
     left[0] -= 1
     if f"{kind.__module__}.{kind.__name__}" in _VALUES:
         return id(kind), str(value)
-    if issubclass(kind, safe_repr.OPAQUE) or value is UNDEFINED:
+    if issubclass(kind, OPAQUE) or value is UNDEFINED:
         return id(kind), id(value)
     if arrays.library(kind) is not None:
         try:
@@ -219,7 +220,7 @@ def _mark(value, depth, left):
             return (id(kind),)
     if not depth or left[0] < 0:
         return (id(kind),)
-    base = safe_repr.container_base(kind)
+    base = container_base(kind)
     found: list = [id(kind)]
     if base is dict:
         pairs = itertools.islice(dict.items(value), _ITEMS)
@@ -230,5 +231,5 @@ def _mark(value, depth, left):
     elif kind is bytearray:
         found.append(bytes(value[:_ITEMS]))
     if kind is not base:
-        found += [_mark(each, depth - 1, left) for _, each in safe_repr.attributes(value)[:_FOLLOWED]]
+        found += [_mark(each, depth - 1, left) for _, each in attributes(value)[:_FOLLOWED]]
     return tuple(found)

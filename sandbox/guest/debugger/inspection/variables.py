@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 from . import arrays, await_eval, safe_repr
+from .attributes import attributes
 
 _MAX_COUNT = 200
 _MAX_DEPTH = 3
@@ -102,5 +103,5 @@ def _pairs(value, start, count):
             found = None
         if found is not None:
             return found
-    found = safe_repr.attributes(value) if not issubclass(type(value), type) else sorted(vars(value).items())
+    found = attributes(value) if not issubclass(type(value), type) else sorted(vars(value).items())
     return len(found), found[start:stop]

@@ -8,7 +8,7 @@ import ast
 import types
 import weakref
 
-from . import safe_repr
+from .attributes import container_base
 from .value_parts import ATOMS, UNDEFINED
 
 _FUNCTION = 0x2  # CO_NEWLOCALS
@@ -210,7 +210,7 @@ def _item(read, key):
             return value.get(key, UNDEFINED)
         if value is UNDEFINED:
             return UNDEFINED
-        base = safe_repr.container_base(kind)
+        base = container_base(kind)
         if base is None or _find(kind, "__getitem__") is not _scope(base).get("__getitem__"):
             raise Computed
         if base is dict:
@@ -234,7 +234,7 @@ def _len(read, _):
             return len(value)
         if value is UNDEFINED:
             return UNDEFINED
-        base = safe_repr.container_base(kind)
+        base = container_base(kind)
         if base is None or _find(kind, "__len__") is not _scope(base)["__len__"]:
             raise Computed
         return base.__len__(value)

@@ -9,6 +9,7 @@ import weakref
 
 from ..isolation.pristine import time
 from . import await_eval, safe_repr
+from .attributes import OPAQUE
 from .time_limit import Overtime
 from .value_parts import ATOMS, UNDEFINED, are_equal, changed_places, collect_parts, have_changed, mark
 from .watch_paths import (
@@ -188,7 +189,7 @@ class Watched:
         if type(self._root) is not OnObject or len(steps) != 1 or steps[0][0] != "attribute":
             return None
         kind = type(self._root.read())
-        if issubclass(kind, safe_repr.OPAQUE) or not is_plain(kind, steps[0][1]):
+        if issubclass(kind, OPAQUE) or not is_plain(kind, steps[0][1]):
             return None
         return self._root.get, steps[0][1]
 

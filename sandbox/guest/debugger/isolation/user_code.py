@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from ...paths import FOREIGN_FOLDERS
 from .pristine import os
-
-FOREIGN = ("site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox", "node_modules", ".eggs")
 
 
 class Project:
@@ -35,7 +34,7 @@ class Project:
         real = os.path.realpath(filename)
         if not real.startswith(self._root) or (real.startswith(self._prefixes) and not self._inside_prefix()):
             return False
-        return not any(part in FOREIGN for part in real[len(self._root) :].split(os.sep)[:-1])
+        return not any(part in FOREIGN_FOLDERS for part in real[len(self._root) :].split(os.sep)[:-1])
 
     def _inside_prefix(self):
         # A repository that lies inside the interpreter's own folder (`/usr/src/app` under a prefix of

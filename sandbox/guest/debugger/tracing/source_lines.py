@@ -12,8 +12,8 @@ import linecache
 import sys
 import warnings
 
+from ...paths import FOREIGN_FOLDERS
 from ..isolation.pristine import io, os
-from ..isolation.user_code import FOREIGN
 
 if sys.version_info >= (3, 10):
 
@@ -290,7 +290,7 @@ class Resolver:
         """Yield the paths of the repository's own files, at most so many that a caller can wait for it."""
         seen = 0
         for folder, folders, files in os.walk(self.root):
-            folders[:] = sorted(each for each in folders if each[:1] != "." and each not in FOREIGN)
+            folders[:] = sorted(each for each in folders if each[:1] != "." and each not in FOREIGN_FOLDERS)
             for each in sorted(files):
                 yield os.path.join(folder, each)
             seen += len(files)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...debugger.inspection.safe_repr import attributes, is_code
+from ...debugger.inspection.attributes import attributes, is_code
 from .identities import Identities
 from .listener import Listener
 from .value_text import Expressions, Places, exception_text, text_of

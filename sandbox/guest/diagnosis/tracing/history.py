@@ -6,111 +6,24 @@ which name or which function an object is changed. No code of the program is cal
 
 from __future__ import annotations
 
-import itertools
 import sys
 import types
 import weakref
 
-from ...debugger.inspection.safe_repr import attributes, difference, fingerprint
-from ..events import is_atom, is_container
 from .engines import CALLS, LINES
+from .holders import find_holders
 from .listener import Listener
 from .value_text import Places, text_of
+from .watched_places import MRO, NAMESPACE, NOTHING, Slot, Watch, attribute_reader, follow_steps
 
 _MAX_PLACES = 200
-_MAX_ITEMS = 200
-"""Items of a container whose own items are compared, too."""
-_MAX_ATTRIBUTES = 50
-_MAX_STEPS = 1
 _MAX_ARGUMENTS = 8
 _MAX_HOLDERS = 4
-_MAX_LOOKED_AT = 300
-_MAX_FRAMES = 3
 _MAX_BACK = 40
-_NAMESPACE = type.__dict__["__dict__"].__get__
-_MRO = type.__dict__["__mro__"].__get__
-_QUALNAME = type.__dict__["__qualname__"].__get__
 _DESCRIPTORS = frozenset(
     map(id, (types.FunctionType, property, classmethod, staticmethod, types.MemberDescriptorType))
 )
 """By identity: a class of the program may define `==`."""
-_OPAQUE = (type, types.FunctionType, types.ModuleType, types.BuiltinFunctionType, types.MethodType)
-_NAME = type.__dict__["__name__"].__get__
-
-
-class _Nothing:
-    """Value of an attribute, item or variable that is not set."""
-
-
-NOTHING = _Nothing()
-
-
-class _Watch:
-    """One name that was asked for."""
-
-    def __init__(self, asked, job):
-        self.owner, self.path, self.name = asked["owner"], asked["path"], asked["name"]
-        self.owner_name = asked.get("owner_name", "")
-        self.first = asked.get("first", 0)
-        self.steps = [tuple(step) for step in asked.get("steps") or ()]
-        self.text = asked.get("text", "")
-        self.label = self.name + "".join(
-            [f".{name}" if kind == "attribute" else f"[{name!r}]" for kind, name in self.steps]
-        )
-        self.places = self.changes = 0
-        self._job = job
-
-    def has_class(self, kind):
-        """True for the class that was named, and for its subclasses."""
-        return any(self._is_named(above) for above in _MRO(kind))
-
-    def _is_named(self, kind):
-        if _QUALNAME(kind) != self.owner_name and not _QUALNAME(kind).endswith("." + self.owner_name):
-            return False
-        module = sys.modules.get(_NAMESPACE(kind).get("__module__"))
-        file = vars(module).get("__file__") if type(module) is types.ModuleType else None
-        return type(file) is str and self._job.relative(file) == self.path
-
-    def is_of_module(self, code):
-        return self.owner == "module" and self._job.relative(code.co_filename) == self.path
-
-    def is_of_function(self, code):
-        return (
-            self.owner == "function"
-            and code.co_firstlineno == self.first
-            and self._job.relative(code.co_filename) == self.path
-        )
-
-
-class _Slot:
-    """A watched place: `read()` gives its value."""
-
-    def __init__(self, watch, name, read, key=None):
-        """`key`: (id of the owner, name) of the place itself."""
-        self.watch, self.name, self.read, self.key = watch, name, read, key
-        self.value, self.text, self.references = NOTHING, "", 0
-        self.can_change = False
-        self.ids = self.parts = self.fingerprint = None
-        """Identities of the contents of the value, and of the contents of those parts that can change."""
-        self.holders = {}
-        """(id of an owner, name) -> (name, line at which it was seen first) of others that hold the same object."""
-
-    def remember(self, how):
-        """Remember the contents of the value. Returns the parts that a change in place has changed, if they are known."""
-        value, before = self.value, self.fingerprint
-        self.fingerprint = _fingerprint_of(value)
-        self.can_change = value is not NOTHING and not is_atom(value)
-        self.ids = _ids(value) if self.can_change else None
-        self.parts = [_ids(part) for part in _parts(value)] if self.can_change else None
-        if how != "in place" or before is None or self.fingerprint is None:
-            return ""
-        return difference(value, before, self.fingerprint) or ""
-
-    def is_as_before(self):
-        """True if the contents of the value are those that were remembered."""
-        if _ids(self.value) != self.ids:
-            return False
-        return not self.parts or [_ids(part) for part in _parts(self.value)] == self.parts
 
 
 class History(Listener):
@@ -120,7 +33,7 @@ class History(Listener):
         super().__init__(process)
         self._job, self._files, self._sources, self._process = job, files, sources, process
         self._places = Places(job)
-        self.watches = [_Watch(one, job) for one in asked if one["kind"] == "history"]
+        self.watches = [Watch(one, job) for one in asked if one["kind"] == "history"]
         self._slots, self._local_slots = [], {}
         self._owners, self._kinds, self._modules = {}, {}, set()
         self._frame = None
@@ -205,7 +118,7 @@ class History(Listener):
         watch.places += 1
         name = "%s#%d.%s" % (watch.owner_name.rpartition(".")[2], watch.places, watch.label)
         key = (id(value), watch.name)
-        slot = _Slot(watch, name, _reader(_attribute_of(value, watch.name), watch.steps), key)
+        slot = Slot(watch, name, follow_steps(attribute_reader(value, watch.name), watch.steps), key)
         owner, slots, owners = (id(value), id(watch)), self._slots, self._owners
 
         def forget(reference):
@@ -221,12 +134,12 @@ class History(Listener):
 
     def _watch_class(self, watch, kind, thread, frame):
         """Watch the attribute of the class itself, if it has one with that name."""
-        for above in _MRO(kind):
-            scope = _NAMESPACE(above)
+        for above in MRO(kind):
+            scope = NAMESPACE(above)
             held = scope.get(watch.name, NOTHING)
             if held is not NOTHING and id(type(held)) not in _DESCRIPTORS and watch.has_class(above):
-                read = _reader(lambda scope=scope: scope.get(watch.name, NOTHING), watch.steps)
-                slot = _Slot(
+                read = follow_steps(lambda scope=scope: scope.get(watch.name, NOTHING), watch.steps)
+                slot = Slot(
                     watch, f"{watch.owner_name}.{watch.label} of the class", read, (id(above), watch.name)
                 )
                 self._add(slot, thread, frame)
@@ -234,8 +147,8 @@ class History(Listener):
     def _watch_module(self, watch, scope, thread, frame):
         self._modules.add(id(watch))
         watch.places += 1
-        read = _reader(lambda: scope.get(watch.name, NOTHING), watch.steps)
-        self._add(_Slot(watch, watch.label, read, (id(scope), watch.name)), thread, frame)
+        read = follow_steps(lambda: scope.get(watch.name, NOTHING), watch.steps)
+        self._add(Slot(watch, watch.label, read, (id(scope), watch.name)), thread, frame)
 
     def _watch_local(self, watch, frame):
         def read():
@@ -244,7 +157,7 @@ class History(Listener):
 
         watch.places += 1
         name = f"{watch.label} in {watch.owner_name}#{watch.places}"
-        self._local_slots.setdefault(id(frame), []).append(_Slot(watch, name, _reader(read, watch.steps)))
+        self._local_slots.setdefault(id(frame), []).append(Slot(watch, name, follow_steps(read, watch.steps)))
 
     def _add(self, slot, thread, frame):
         """Watch a place. It may have a value already."""
@@ -301,41 +214,10 @@ class History(Listener):
                 self._tell(slot, thread, frame, "shared", name)
 
     def _find_holders(self, slot, frame):
-        """[((id of owner, name), text)] of other attributes, items and globals that hold the same object.
-
-        They are looked for among all that the innermost functions reach in two steps.
-        """
-        target = slot.value
-        if is_atom(target) or target is NOTHING or type(target) is tuple or issubclass(type(target), _OPAQUE):
+        """[((id of owner, name), text)] of other places that hold the same object."""
+        if slot.value is NOTHING:
             return []
-        found, waiting, seen = {}, [], set()
-        for _ in range(_MAX_FRAMES):
-            if frame is None or not self._job.project.contains(frame):
-                break
-            waiting += [(value, 0) for value in list(frame.f_locals.values())[:_MAX_ATTRIBUTES]]
-            function = _function_of(frame)
-            if function is not None and _is_default(function, target):
-                found[(id(function), "")] = f"a default of {function.__name__}()"
-            for name, held in list(frame.f_globals.items()):
-                if held is target:
-                    found[(id(frame.f_globals), name)] = (
-                        f"{name} of {self._job.relative(frame.f_code.co_filename)}"
-                    )
-            frame = frame.f_back
-        for value, depth in waiting:
-            if (
-                id(value) in seen
-                or is_atom(value)
-                or len(seen) > _MAX_LOOKED_AT
-                or issubclass(type(value), _OPAQUE)
-            ):
-                continue
-            seen.add(id(value))
-            for name, text, held in _parts_of(value):
-                if held is target:
-                    found[(id(value), name)] = text
-                elif depth < _MAX_STEPS:
-                    waiting.append((held, depth + 1))
+        found = find_holders(slot.value, frame, self._job)
         found.pop(slot.key, None)
         names = {one.key: one.name for one in self._slots if not one.watch.steps}
         return [(key, names.get(key, text)) for key, text in found.items()][:_MAX_HOLDERS]
@@ -380,131 +262,3 @@ class History(Listener):
                 return self._places.caller(frame)
             frame = frame.f_back
         return None
-
-
-def _attribute_of(value, name):
-    """A function that reads an attribute of an instance, without code of its class."""
-    own, member = _own_names(value), _slot_names(type(value)).get(name)
-    if own is not None and member is None:
-        return lambda: own.get(name, NOTHING)
-    if member is None:
-        return lambda: NOTHING
-    kind = type(value)
-    try:
-        reference = weakref.ref(value)
-    except TypeError:
-        reference = lambda: value  # noqa: E731
-
-    def read():
-        try:
-            return member.__get__(reference(), kind)
-        except (AttributeError, TypeError):
-            return NOTHING
-
-    return read
-
-
-def _slot_names(kind):
-    """Name -> descriptor of the slots of a class."""
-    found = {}
-    for above in _MRO(kind):
-        for name, held in _NAMESPACE(above).items():
-            if type(held) is types.MemberDescriptorType:
-                found.setdefault(name, held)
-    return found
-
-
-def _reader(read, steps):
-    """A function that follows attributes and items from what `read` gives."""
-    if not steps:
-        return read
-
-    def follow():
-        value = read()
-        for kind, name in steps:
-            if value is NOTHING:
-                return NOTHING
-            value = _attribute_of(value, name)() if kind == "attribute" else _item_of(value, name)
-        return value
-
-    return follow
-
-
-def _item_of(value, key):
-    kind = type(value)
-    if is_container(value) and issubclass(kind, dict):
-        return dict.get(value, key, NOTHING)
-    if (kind is list or kind is tuple) and type(key) is int and key < len(value):
-        return value[key]
-    return NOTHING
-
-
-def _fingerprint_of(value):
-    """The fingerprint of a value; None for one that is hard to look at."""
-    try:
-        return None if value is NOTHING else fingerprint(value)
-    except Exception:
-        return None
-
-
-def _ids(value):
-    """Identities of the items or attributes of an object; None if it has none."""
-    kind = type(value)
-    if kind is list:
-        return tuple(map(id, value))
-    if is_container(value) or kind is tuple:
-        if issubclass(kind, dict):
-            return tuple(map(id, value)), tuple(map(id, dict.values(value)))
-        return tuple(map(id, value))
-    own = None if issubclass(kind, _OPAQUE) else _own_names(value)
-    return None if own is None else (tuple(own), tuple(map(id, own.values())))
-
-
-def _parts(value):
-    """Items or attributes of an object that can change themselves."""
-    kind = type(value)
-    if is_container(value) or kind is tuple:
-        items = dict.values(value) if issubclass(kind, dict) else value
-    else:
-        own = None if issubclass(kind, _OPAQUE) else _own_names(value)
-        items = () if own is None else own.values()
-    return [item for item in itertools.islice(items, _MAX_ITEMS) if not is_atom(item)]
-
-
-def _function_of(frame):
-    """The function that a frame runs, if it is a global, or a method of its first argument."""
-    code, found = frame.f_code, frame.f_globals.get(frame.f_code.co_name)
-    if code.co_argcount:
-        first = frame.f_locals.get(code.co_varnames[0])
-        kind = first if type(first) is type else type(first)
-        held = [_NAMESPACE(above).get(code.co_name) for above in _MRO(kind)]
-        found = next((one for one in held if type(one) is types.FunctionType and one.__code__ is code), found)
-    return found if type(found) is types.FunctionType and found.__code__ is code else None
-
-
-def _is_default(function, target):
-    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    return any(default is target for default in defaults)
-
-
-def _own_names(value):
-    try:
-        own = object.__getattribute__(value, "__dict__")
-    except Exception:  # it has none, or hides it
-        return None
-    return own if type(own) is dict else None
-
-
-def _parts_of(value):
-    """(name, text, part) of the attributes or items of an object."""
-    kind = type(value)
-    if is_container(value) and issubclass(kind, dict):
-        for key, held in list(dict.items(value))[:_MAX_ITEMS]:
-            yield id(key), f"an item of a dict, {text_of(key, 30)}", held
-    elif is_container(value) or kind is tuple:
-        for index, held in enumerate(list(value)[:_MAX_ITEMS]):
-            yield index, f"an item of a {kind.__name__}, [{index}]", held
-    elif not issubclass(kind, _OPAQUE):
-        name_of_kind = _NAME(kind)
-        for name, held in attributes(value)[:_MAX_ATTRIBUTES]:
-            yield name, f"{name_of_kind}.{name}", held

@@ -10,13 +10,13 @@ import re
 import shlex
 import sys
 
+from ...paths import FOREIGN_FOLDERS
 from ..errors import GuestError
 from .interpreter import OLDEST
 from .parse import STARTERS, behind_coverage, of_command_line
 
 _MONITORING = (3, 12)
 _VERSION = re.compile(r"[-\d.]+$")
-_FOREIGN = {"site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox", "node_modules", ".eggs"}
 _SYSTEM = ("/usr/bin/", "/bin/", "/usr/sbin/", "/sbin/", "/usr/games/")
 _RUNS_OTHERS = re.compile(r"\bexec\b|\brunpy\b|\bimportlib\b|__import__")
 _IMPORTS = re.compile(r"\b(?:from\s+([\w.]+)\s+import\b|import\s+([\w., \t]+))")
@@ -177,7 +177,7 @@ def _is_inside(path: str, workdir: str) -> bool:
     inside = os.path.relpath(os.path.abspath(path), workdir).split(os.sep)
     if inside[0] == os.pardir:
         inside = os.path.relpath(os.path.realpath(path), workdir).split(os.sep)
-    return inside[0] != os.pardir and not _FOREIGN.intersection(inside)
+    return inside[0] != os.pardir and not FOREIGN_FOLDERS.intersection(inside)
 
 
 def _words(text: str) -> list:

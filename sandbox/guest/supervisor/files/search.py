@@ -13,7 +13,9 @@ import tempfile
 import time
 
 from ..errors import GuestError
+from .globs import compile_glob
 from .ignore_rules import RuleSet
+from .match_cost import variable_repeats
 from .required_text import required_texts
 from .workspace import Workspace, escape_path, open_regular, path_of, workspace_of
 
@@ -36,9 +38,6 @@ _DEFINITION = (
     r"^\s*(?:async\s+def|def|class|type)\s+(?:NAME)\b"
     r"|^\s*(?:\w+\s*,\s*)*(?:self\.|cls\.)?(?:NAME)\s*(?:,[^=]*)?(?::[^=]*)?=(?!=)"
 )
-_MAX_BRACES = 50
-"""Patterns that a glob with braces may stand for."""
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _SURE_STARS = 3
 """A glob with more stars may take forever on a path."""
 
@@ -146,7 +145,7 @@ class _Job:
             raise _TooRisky  # a file may have a hostile name
         if self._is_sure or not self._regex:
             return None
-        repeats = _variable_repeats(self._pattern)
+        repeats = variable_repeats(self._pattern)
         if repeats is None:
             raise _TooRisky
         return None if repeats == 0 else int(_MAX_STEPS ** (1.0 / (repeats + 1)))
@@ -372,104 +371,6 @@ def _runs_away() -> GuestError:
         % _DEADLINE_S,
         "Use a simpler one, without repeats inside of repeats, or regex=false.",
     )
-
-
-def compile_glob(pattern: str):
-    """Make a predicate for relative paths: `*.py` for a name in any folder, `src/*.py` from the root; `**`
-    crosses folders, `{py,pyi}` is one or the other.
-
-    A pattern that names a folder matches everything in it. Raises GuestError (invalid).
-    """
-    patterns = _expand_braces(pattern.strip("/"))
-    if pattern.count("*") > 12 or len(patterns) > _MAX_BRACES:
-        raise GuestError("invalid", f"The glob {pattern[:200]!r} has too many wildcards.")
-    try:
-        return re.compile("(?:{})(?:/.*)?\\Z".format("|".join(map(_translate, patterns))), re.DOTALL).match
-    except re.error as exc:
-        raise GuestError("invalid", f"The glob {pattern[:200]!r} is broken.") from exc
-
-
-def _expand_braces(pattern: str) -> list[str]:
-    """The patterns that one with braces stands for, as in a shell; no more than a few over the limit."""
-    found = _BRACES.search(pattern)
-    if found is None:
-        return [pattern]
-    expanded: list[str] = []
-    for part in found.group(1).split(","):
-        if len(expanded) <= _MAX_BRACES:
-            expanded += _expand_braces(pattern[: found.start()] + part + pattern[found.end() :])
-    return expanded
-
-
-def _translate(pattern: str) -> str:
-    pattern = pattern.strip("/")
-    regex, at = "" if "/" in pattern else "(?:.*/)?", 0
-    while at < len(pattern):
-        if pattern.startswith("**/", at) and (at == 0 or pattern[at - 1] == "/"):
-            regex, at = regex + "(?:[^/]+/)*", at + 3
-        elif pattern.startswith("**", at):
-            regex, at = regex + ".*", at + 2
-        elif pattern[at] == "*":
-            regex, at = regex + "[^/]*", at + 1
-        elif pattern[at] == "?":
-            regex, at = regex + "[^/]", at + 1
-        elif pattern[at] == "[" and pattern.find("]", at + 2) > 0:
-            end = pattern.find("]", at + 2)
-            regex, at = regex + _set(pattern[at + 1 : end]), end + 1
-        else:
-            regex, at = regex + re.escape(pattern[at]), at + 1
-    return regex
-
-
-def _set(signs: str) -> str:
-    negated = signs[0] in "!^"
-    signs = signs[1:] if negated else signs
-    return "[{}{}]".format("^/" if negated else "", re.sub(r"([\\\[\]^&~|])", r"\\\1", signs))
-
-
-def _variable_repeats(pattern: str):
-    """Count the parts of a pattern that match a varying length: n of them try at most length ** (n + 1) ways
-    on a line.
-
-    None when that is unknown: repeats within repeats, back references, or a pattern that this Python parses
-    differently.
-    """
-    try:
-        from re import _parser as parser  # pyright: ignore[reportAttributeAccessIssue] - since Python 3.11
-    except ImportError:
-        import sre_parse as parser
-    try:
-        return _count(parser.parse(pattern))
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-        return None
-
-
-def _count(parsed):
-    total = 0
-    for operation, argument in parsed:
-        count = _count_one(str(operation), argument)
-        if count is None:
-            return None
-        total += count
-    return total if total <= 6 else None
-
-
-def _count_one(operation: str, argument):
-    if operation in ("LITERAL", "NOT_LITERAL", "ANY", "IN", "AT", "CATEGORY", "RANGE"):
-        return 0
-    if operation == "SUBPATTERN":
-        return _count(argument[-1])
-    if operation == "BRANCH":
-        counts = [_count(branch) for branch in argument[1]]
-        return None if None in counts else sum(counts)
-    if operation in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-        least, most, body = argument
-        if most == 1:
-            inner = _count(body)
-            return None if inner is None else inner + 1
-        single = len(body) == 1 and str(body[0][0]) in ("LITERAL", "NOT_LITERAL", "ANY", "IN")
-        return (0 if least == most else 1) if single else None
-    return None
 
 
 def _in_own_process(args: dict, workspace: Workspace, call) -> dict:

@@ -10,6 +10,7 @@ import json
 import os
 import re
 
+from ...paths import FOREIGN_FOLDERS
 from ..errors import GuestError
 from ..files.workspace import open_regular
 
@@ -26,7 +27,6 @@ _MAX_SOURCE_LINE = 1000
 _MAX_SOURCE = 1 << 20
 _MAX_FILES = 100
 _MAX_OUTPUT = 4000
-_FOREIGN = {"site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox", "node_modules", ".eggs"}
 _OF_RUNNER = re.compile(r"/(unittest|_pytest|twisted/trial|numpy/testing|django/test)/")
 _LITERAL = re.compile(r"""\"(?:\\.|[^"\\])*\"|'(?:\\.|[^'\\])*'""")
 _LIBRARY = re.compile(r".*/(?:site-packages|dist-packages|python3\.\d+)/")
@@ -153,7 +153,7 @@ class FrameLines:
             except (OSError, ValueError):  # no path: half of a surrogate pair, or too long
                 real = ""
             inside = self._workspace.relative(real) if real and self._workspace.holds(real) else None
-            if inside is not None and _FOREIGN.intersection(inside.split(os.sep)[:-1]):
+            if inside is not None and FOREIGN_FOLDERS.intersection(inside.split(os.sep)[:-1]):
                 inside = None
             self._inside[path] = inside
         return self._inside[path]

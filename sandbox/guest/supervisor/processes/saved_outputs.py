@@ -17,8 +17,7 @@ SHORT = 500
 class SavedOutputs:
     """Last long texts, by numbers that are never reused."""
 
-    def __init__(self, limit: int = MAX_KEPT) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._texts: collections.OrderedDict = collections.OrderedDict()
         self._size = 0
@@ -32,7 +31,7 @@ class SavedOutputs:
             self._last += 1
             self._texts[self._last] = text
             self._size += sys.getsizeof(text)
-            while self._size > self._limit and len(self._texts) > 1:
+            while self._size > MAX_KEPT and len(self._texts) > 1:
                 self._size -= sys.getsizeof(self._texts.popitem(last=False)[1])
             return self._last
 

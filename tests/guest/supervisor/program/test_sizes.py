@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.session.debugger import StopReply, Value, validate
+from sandbox.session.debugger import StopReply, Value
+from sandbox.session.guest_data import validate
 from tests.guest.supervisor.guest import Guest
 from tests.guest.supervisor.program.sample import HAS_PYTEST, place, start
 

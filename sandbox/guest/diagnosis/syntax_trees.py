@@ -1,0 +1,88 @@
+"""Questions about syntax trees, and positions for the nodes that are added to one."""
+
+# Nodes with a position are told by their attributes.
+# pyright: reportAttributeAccessIssue=false
+from __future__ import annotations
+
+import ast
+
+_OF_PYTEST = ("@py_format", "@pytest_ar", "@py_builtins")
+
+
+def imported_modules(tree):
+    """Return the names that are bound to modules by imports at the top, whose attributes need no record."""
+    found = set()
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            found.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
+    return found
+
+
+def bound_names(target):
+    """Yield the names that a target binds."""
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for element in target.elts:
+            yield from bound_names(element)
+    elif isinstance(target, ast.Starred):
+        yield from bound_names(target.value)
+
+
+def parameters(args):
+    """Return the names of all parameters."""
+    found = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+    return found + [arg.arg for arg in (args.vararg, args.kwarg) if arg is not None]
+
+
+def shared_defaults(args):
+    """Yield the parameters whose default is an object that all calls share."""
+    positional = [*args.posonlyargs, *args.args]
+    pairs = list(zip(positional[len(positional) - len(args.defaults) :], args.defaults))
+    pairs += zip(args.kwonlyargs, args.kw_defaults)
+    for parameter, default in pairs:
+        if isinstance(default, (ast.List, ast.Dict, ast.Set, ast.Call)):
+            yield parameter.arg
+
+
+def has_docstring(body):
+    first = body[0] if body else None
+    return (
+        isinstance(first, ast.Expr)
+        and isinstance(first.value, ast.Constant)
+        and isinstance(first.value.value, str)
+    )
+
+
+def is_of_pytest(statement):
+    """True for what pytest's assertion rewriting has added to explain a failure."""
+    if isinstance(statement, (ast.Assign, ast.Expr, ast.Raise)):
+        return mentions_pytest(statement)
+    return False
+
+
+def mentions_pytest(node, deep=True):
+    parts = ast.walk(node) if deep else [node]
+    for part in parts:
+        if isinstance(part, ast.Name) and part.id.startswith(_OF_PYTEST):
+            return True
+    return False
+
+
+def complete_positions(tree):
+    """Give each node a position. Of those made by pytest some have a first line only, and may stand anywhere."""
+    ast.fix_missing_locations(tree)
+    for node in ast.walk(tree):
+        first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
+        if first is None or last is None:
+            continue
+        if (last, node.end_col_offset or 0) < (first, node.col_offset):
+            node.end_lineno, node.end_col_offset = first, node.col_offset
+
+
+def place_like(node, like):
+    """Give `node` and its new parts the position of `like`."""
+    for part in ast.walk(node):
+        if isinstance(part, (ast.expr, ast.stmt)) and not hasattr(part, "lineno"):
+            ast.copy_location(part, like)
+    return node
