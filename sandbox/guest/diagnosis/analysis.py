@@ -118,6 +118,8 @@ class _Analysis:
         """Further functions of the file that set or change the same global or attribute."""
         written, name = self._events.site(write), kept_state.name_of(self._events, write).partition("[")[0]
         owner, dot, rest = name.rpartition(".")
+        if not (owner or kept_state.is_global(self._events, write)):
+            return []  # local, though its object is kept elsewhere
         wanted = dot + rest if owner else name
         told = {written.scope.name, self._events.site(read).scope.name}
         place = {"path": self._job.relative(written.scope.filename)}

@@ -137,22 +137,34 @@ def _repeats(node):
 
 def _lines_that_change(function, name):
     """Yield the lines of a function that set or change a global, or an attribute."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.expr) and _changes(node, function, name):
+    is_own = not name.startswith(".") and _binds(function, name)
+    for node in () if is_own else ast.walk(function):
+        if isinstance(node, ast.expr) and _changes(node, name):
             yield node.lineno
 
 
-def _changes(node, function, name):
+def _binds(function, name):
+    """True if a name is local to a function."""
+    nodes = list(ast.walk(function))
+    if any(isinstance(node, ast.Global) and name in node.names for node in nodes):
+        return False
+    return any(
+        isinstance(node, ast.arg)
+        and node.arg == name
+        or isinstance(node, ast.Name)
+        and node.id == name
+        and not isinstance(node.ctx, ast.Load)
+        for node in nodes
+    )
+
+
+def _changes(node, name):
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
         return _is_named(node.func.value, name)
-    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        return _is_named(node.value, name)
-    if not isinstance(node, (ast.Name, ast.Attribute)) or isinstance(node.ctx, ast.Load):
-        return False
-    is_global = isinstance(node, ast.Attribute) or any(
-        isinstance(one, ast.Global) and name in one.names for one in ast.walk(function)
-    )
-    return is_global and _is_named(node, name)
+    if isinstance(node, ast.Subscript):
+        return not isinstance(node.ctx, ast.Load) and _is_named(node.value, name)
+    is_name = isinstance(node, (ast.Name, ast.Attribute))
+    return is_name and not isinstance(node.ctx, ast.Load) and _is_named(node, name)
 
 
 def _is_named(node, name):

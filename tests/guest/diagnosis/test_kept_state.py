@@ -283,7 +283,11 @@ def reset():
 
 def local():
     _kinds = []
+    _kinds.append("b")
     return _kinds
+
+def given(_kinds):
+    _kinds.append("b")
 
 def count():
     return len(_kinds)
@@ -299,3 +303,27 @@ def count():
         assert recording is not None
         assert [(one.function, one.line) for one in recording.kept[0].others] == others
     assert "    also changed by shop.py:24 reset()\n" in render_diagnosis(diagnose(files, GLOBAL))
+
+
+def test_a_local_name_of_another_function_is_not_taken_for_state(diagnose: Diagnose) -> None:
+    shop = """\
+class Registry:
+    def __init__(self):
+        self.tables = {}
+
+    def add(self, name, price):
+        found = self.tables.setdefault("all", {})
+        if name in found:
+            return found[name]
+        found[name] = price
+        return price
+
+def other():
+    found = {}
+    found["x"] = 1
+    return found
+"""
+    body = "        one = Registry()\n        one.add('a', 1)\n        self.assertEqual(one.add('a', 2), 2)\n"
+    recording = diagnose({"shop.py": shop, "test_shop.py": HEAD + body}, CASE).recording
+    assert recording is not None
+    assert [(one.name, one.others) for one in recording.kept] == [("found[…]", [])]
