@@ -38,6 +38,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     given.add_argument(
         "--session", metavar="ID", help="score what was changed in this session, which stays as it is"
     )
+    parser.add_argument(
+        "--logs",
+        metavar="DIR",
+        type=Path,
+        help="SWE-bench: add to preds.jsonl and logs/run_evaluation/ in DIR, as its own harness does",
+    )
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -59,7 +65,7 @@ async def _score(args: argparse.Namespace, settings: Settings) -> Verdict:
         else:
             patch = await anyio.to_thread.run_sync(_read_patch, args.patch)
         sandboxes = tasks.sandboxes_of(backend, settings)
-        return await score(sandboxes, task, patch, _say)
+        return await score(sandboxes, task, patch, _say, args.logs)
 
 
 def _one_task(word: str, settings: Settings) -> Task:
@@ -102,7 +108,20 @@ def _as_text(verdict: Verdict) -> str:
         lines.append(f"Taken from the task, not from the patch: {', '.join(verdict.put_back[:_SHOWN])}")
     if verdict.output and not (verdict.fail_to_pass.failed or verdict.pass_to_pass.failed):
         lines += ["End of the output:", *(f"  {line}" for line in verdict.output.splitlines())]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_official(verdict)])
+
+
+def _official(verdict: Verdict) -> list[str]:
+    """Format the verdict of the benchmark's own grader, and what to think of it where it is another one."""
+    official = verdict.official
+    if official is None:
+        return []
+    if official.resolved is None:
+        return [f"SWE-bench's own grader: no verdict ({official.reason})"]
+    own = f"SWE-bench's own grader: {'resolved' if official.resolved else 'not resolved'} ({official.reason})"
+    if official.resolved == verdict.resolved:
+        return [own]
+    return [own, "The two differ: it reads what the run printed, ours what the test runner reported."]
 
 
 def _tests_of(name: str, tally: Tally) -> list[str]:

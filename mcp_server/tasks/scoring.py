@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mcp_server.tasks.folder import MAX_PATCH, TEST_SCRIPT, Task
 from mcp_server.tasks.judging import Outcomes, Tally, protected_patterns
+from mcp_server.tasks.official import OfficialVerdict, grade, has_official_grader, read_log
 from mcp_server.tasks.opening import LOGS_FOLDER, TESTS_FOLDER, Sandboxes
 from sandbox.backend import Progress
 from sandbox.errors import BackendUnavailable, InvalidArgument
@@ -65,6 +66,8 @@ class Verdict(BaseModel):
     duration_s: float = 0.0
     output: str = ""
     """End of the output of the tests, if they did not pass."""
+    official: OfficialVerdict | None = None
+    """Verdict of the benchmark's own grader; None if the benchmark has none that reads this run."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +80,16 @@ class Prepared:
     put_back: list[str]
 
 
-async def score(sandboxes: Sandboxes, task: Task, patch: bytes, progress: Progress) -> Verdict:
+async def score(
+    sandboxes: Sandboxes, task: Task, patch: bytes, progress: Progress, logs: Path | None = None
+) -> Verdict:
     """Score `patch` in a fresh sandbox.
 
+    Args:
+        logs: folder for the files that the benchmark's own harness would leave.
+
     Raises:
-        InvalidArgument: the task itself is broken.
+        InvalidArgument: the task itself is broken, or `logs` can't be written.
         PdboxError: there is no sandbox, or it failed.
     """
     began = time.monotonic()
@@ -93,7 +101,12 @@ async def score(sandboxes: Sandboxes, task: Task, patch: bytes, progress: Progre
         elif task.is_foreign:
             verdict = await score_by_script(task, prepared, progress)
         else:
-            verdict = judge(task, await run_tests(session, task, progress), prepared)
+            run = await run_tests(session, task, progress)
+            verdict = judge(task, run, prepared)
+            if has_official_grader(task):
+                progress("asking the benchmark's own grader")
+                official = await grade(task, patch, await read_log(session, run), run.exit_code, logs)
+                verdict = verdict.model_copy(update={"official": official})
     return verdict.model_copy(update={"duration_s": round(time.monotonic() - began, 2)})
 
 
