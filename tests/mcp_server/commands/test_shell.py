@@ -97,7 +97,9 @@ def test_ctrl_c_interrupts_the_call_and_the_prompt_goes_on(repo: Path, tmp_path:
     terminal, own = pty.openpty()
     env = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "TERM": "dumb"}
     flags = [*LOCAL, "--entrypoint", "python app.py"]
-    command = ["setsid", "--ctty", str(PDBOX), "shell", *flags]
+    # What runs in the background of a shell without job control has SIGINT ignored.
+    as_in_terminal = ["setsid", "--ctty", "env", "--default-signal=INT"]
+    command = [*as_in_terminal, str(PDBOX), "shell", *flags]
     with subprocess.Popen(command, cwd=repo, stdin=own, stdout=own, stderr=own, env=env) as shell:
         os.close(own)
         shown = ""
