@@ -47,6 +47,13 @@ def _check_repo(path: str) -> str:
     return path
 
 
+def _check_absolute(path: str) -> str:
+    """Accept the path of a folder of the image."""
+    if not path.startswith("/"):
+        raise ValueError("must be a plain absolute path, such as `/hidden`")
+    return _check_repo(path)
+
+
 Text = Annotated[str, Field(max_length=_MAX_TEXT)]
 Name = Annotated[str, Field(min_length=1, max_length=_MAX_NAME)]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
@@ -92,6 +99,10 @@ class TaskFacts(_Facts):
     """Repository: a folder in `environment/`, or with a leading slash a folder of the image, such as `/testbed`."""
     image: Name | None = None
     """Container image (default: `docker_image` of `[environment]`, else pdbox's own with the Python that suits)."""
+    hidden_folders: Annotated[
+        list[Annotated[Name, AfterValidator(_check_absolute)]], Field(max_length=20)
+    ] = []
+    """Folders of the image that are empty in sandboxes, such as one with the hidden tests."""
     python: Name | None = None
     """Python version, such as `3.12`, where the image is pdbox's own."""
     requirements: Annotated[list[Name], Field(max_length=1000)] = []

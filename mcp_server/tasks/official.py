@@ -18,7 +18,7 @@ import anyio
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mcp_server.tasks import swebench_grader
-from mcp_server.tasks.folder import Task
+from mcp_server.tasks.folder import Task, read_bytes
 from sandbox.errors import InvalidArgument, NotFound
 from sandbox.host_files import in_thread
 from sandbox.session.results import Evaluation
@@ -85,18 +85,45 @@ async def grade(
     return verdict
 
 
+async def keep_prediction(task: Task, patch: bytes, logs: Path) -> None:
+    """Leave what the harness leaves of a patch that can't be applied: no output, and no report.
+
+    Raises:
+        InvalidArgument: `logs` can't be written.
+    """
+    with tempfile.TemporaryDirectory(prefix="pdbox-grade-") as place:
+        folder = Path(place)
+        instance = await in_thread(_lay, folder, task, patch, "")
+        await in_thread(_keep, folder, logs, instance, patch)
+
+
 def _lay(folder: Path, task: Task, patch: bytes, log: str) -> str:
     """Write the files for the grader. Returns the record's id."""
-    try:
-        with (task.tests_folder / _RECORD).open("rb") as file:
-            data = file.read(_MAX_RECORD + 1)
-        instance = task.facts.source.instance_id or json.loads(data)["instance_id"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as exc:
-        raise InvalidArgument(f"Task {task.name}: tests/{_RECORD} is no record of SWE-bench.") from exc
-    (folder / "record.json").write_bytes(data)
+    record = _read_record(task)
+    (folder / "record.json").write_text(json.dumps(record), "utf-8")
     (folder / "patch.diff").write_bytes(patch)
     (folder / "output.txt").write_text(log, "utf-8", "replace")
-    return str(instance)
+    return str(record["instance_id"])
+
+
+def _read_record(task: Task) -> dict[str, Any]:
+    """Read the record, with the names of tests as the run prints them.
+
+    Raises:
+        InvalidArgument: it is none.
+    """
+    try:
+        record: Any = json.loads(read_bytes(task.tests_folder / _RECORD, _MAX_RECORD))
+        _, *lists = (record[name] for name in ("instance_id", "FAIL_TO_PASS", "PASS_TO_PASS"))
+        known = {name for names in lists for name in (json.loads(names) if isinstance(names, str) else names)}
+    except (ValueError, KeyError, TypeError, RecursionError) as exc:
+        raise InvalidArgument(f"Task {task.name}: tests/{_RECORD} is no record of SWE-bench.") from exc
+    facts = task.facts
+    if known.issuperset(facts.fail_to_pass):
+        return record
+    # pytest runs them in the place of sympy's own runner, whose parser would find nothing.
+    names = {"FAIL_TO_PASS": facts.fail_to_pass, "PASS_TO_PASS": facts.pass_to_pass}
+    return {**record, **names, "log_parser": "parse_log_pytest"}
 
 
 async def _run(folder: Path, exit_code: int | None, python: str) -> OfficialVerdict:

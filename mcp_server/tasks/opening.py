@@ -63,13 +63,14 @@ def complete_request(task: Task, asked: SessionRequest, operator: SessionRequest
         ignore=tuple(facts.ignore),
         read_only=tuple(facts.read_only),
         workdir=task.workdir,
+        folders=tuple(facts.hidden_folders),
     )
 
 
 def to_score(request: SessionRequest, *, foreign: bool) -> SessionRequest:
     """Change a task's request to one for scoring: a patch may touch any file before the task's own are put back."""
     folders = (TESTS_FOLDER, LOGS_FOLDER, SOLUTION_FOLDER) if foreign else ()
-    return replace(request, ignore=(), read_only=(), guard=False, folders=folders)
+    return replace(request, ignore=(), read_only=(), guard=False, folders=(*request.folders, *folders))
 
 
 def complete_policy(task: Task, policy: Policy) -> Policy:

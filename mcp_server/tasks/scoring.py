@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mcp_server.tasks.folder import MAX_PATCH, TEST_SCRIPT, Task
 from mcp_server.tasks.judging import Outcomes, Tally, protected_patterns
-from mcp_server.tasks.official import OfficialVerdict, grade, has_official_grader, read_log
+from mcp_server.tasks.official import OfficialVerdict, grade, has_official_grader, keep_prediction, read_log
 from mcp_server.tasks.opening import LOGS_FOLDER, TESTS_FOLDER, Sandboxes
 from sandbox.backend import Progress
 from sandbox.errors import BackendUnavailable, InvalidArgument
@@ -98,6 +98,8 @@ async def score(
         prepared = await prepare_tests(session, task, patch, progress)
         if not prepared.applied:
             verdict = _unapplied(task, prepared)
+            if logs is not None and has_official_grader(task):
+                await keep_prediction(task, patch, logs)
         elif task.is_foreign:
             verdict = await score_by_script(task, prepared, progress)
         else:

@@ -12,14 +12,27 @@ from typing import Any
 from pydantic import ValidationError
 
 from mcp_server.tasks.folder import ENVIRONMENT, MAX_PATCH, Task, TaskContent, read_bytes, write_task
-from mcp_server.tasks.importing import custom, exercism, folder, mini_nightmare, swebench
+from mcp_server.tasks.importing import (
+    custom,
+    exercism,
+    folder,
+    mini_nightmare,
+    r2egym,
+    swebench,
+    swegym,
+    swesmith,
+)
 from mcp_server.tasks.importing.draft import Draft, Options, Reader, Skipped
 from mcp_server.tasks.importing.patches import diff_trees
+from mcp_server.tasks.importing.records import first_row
 from mcp_server.tasks.importing.trees import is_archive, unpack
 from mcp_server.tasks.model import TaskFacts
 from sandbox.errors import InvalidArgument, NotFound, PdboxError
 
 READERS: Mapping[str, Reader] = {
+    "swesmith": swesmith,
+    "swegym": swegym,
+    "r2egym": r2egym,
     "swebench": swebench,
     "mini_nightmare": mini_nightmare,
     "exercism": exercism,
@@ -121,6 +134,7 @@ def _reader(source: Path, request: ImportRequest) -> Reader:
     if request.format is not None:
         reader = READERS[request.format]
         if not reader.recognize(source):
+            first_row(source)  # says why, if it is a data set that can't be read
             raise InvalidArgument(f"{source} holds nothing of the format {request.format}.")
         return reader
     for name, reader in READERS.items():

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
+from pydantic import ValidationError
+
 from mcp_server.tasks.folder import read_bytes
+from mcp_server.tasks.importing.draft import Draft, Skipped
 from sandbox.errors import InvalidArgument
 
 _MAX_JSON = 512 << 20
@@ -17,6 +21,8 @@ _MAX_FILES = 1000
 _BATCH = 32
 _BINARY = (".parquet", ".arrow")
 SUFFIXES = (".json", ".jsonl", *_BINARY)
+_IDS = frozenset({"instance_id", "docker_image"})
+"""Fields by which a file of one row is told from one of rows by their ids."""
 _DESCRIPTIONS = frozenset({"dataset_info.json", "dataset_dict.json", "dataset_infos.json", "state.json"})
 
 
@@ -55,6 +61,42 @@ def read_rows(files: list[Path]) -> Iterator[Any]:
                 yield from _read_binary(file)
 
 
+def first_row(source: Path) -> dict[str, Any]:
+    """Return the first row of a data set; empty if `source` is something else.
+
+    Raises:
+        InvalidArgument: it can't be read, or needs pyarrow.
+    """
+    first = next(islice(read_rows(files_of(source)), 1), None)
+    return cast(dict[str, Any], first) if isinstance(first, dict) else {}
+
+
+def is_of(source: Path, tell: Callable[[dict[str, Any]], bool]) -> bool:
+    """Tell by its first row whether `source` is a data set of one kind."""
+    try:
+        return tell(first_row(source))
+    except InvalidArgument:
+        return False
+
+
+def read_drafts(
+    source: Path, draft: Callable[[Any], Draft], name: str = "instance_id"
+) -> Iterator[Draft | Skipped]:
+    """Yield the tasks of the rows. `draft` makes one; `name` is the field that names a row."""
+    for number, row in enumerate(read_rows(files_of(source)), 1):
+        own = cast(dict[str, Any], row).get(name) if isinstance(row, dict) else None
+        which = own if isinstance(own, str) else f"record {number}"
+        try:
+            yield draft(row)
+        except ValidationError as exc:
+            error = exc.errors()[0]
+            yield Skipped(which, f"{'.'.join(map(str, error['loc']))}: {error['msg']}")
+        except RecursionError:
+            yield Skipped(which, "a field is nested too deeply")
+        except InvalidArgument as exc:
+            yield Skipped(which, str(exc))
+
+
 def _parse(data: bytes, what: str) -> Any:
     try:
         return json.loads(data)
@@ -66,7 +108,7 @@ def _read_json(file: Path) -> Iterator[Any]:
     data = _parse(read_bytes(file, _MAX_JSON), file.name)
     if isinstance(data, list):
         yield from cast(list[Any], data)
-    elif isinstance(data, dict) and "instance_id" not in data:
+    elif isinstance(data, dict) and not _IDS & data.keys():
         yield from cast(dict[str, Any], data).values()
     else:
         yield data

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from mcp_server.tasks.folder import MAX_INSTRUCTION, MAX_PATCH
+from mcp_server.tasks.folder import MAX_INSTRUCTION
 from mcp_server.tasks.importing.draft import Draft, Options, Skipped
-from mcp_server.tasks.importing.records import files_of, read_rows
+from mcp_server.tasks.importing.fields import Commands, Ids, Patch, Short
+from mcp_server.tasks.importing.patches import apply_in_setup
+from mcp_server.tasks.importing.records import files_of, first_row, read_drafts
 from mcp_server.tasks.importing.test_commands import (
     CONDA_PATH,
     TestCommand,
@@ -26,33 +25,13 @@ from mcp_server.tasks.importing.test_commands import (
     from_table,
     test_files,
 )
-from mcp_server.tasks.importing.trees import apply_patch, check_out, copy_tree, is_clone, remove_links_out
-from mcp_server.tasks.model import Name, TaskFacts, TaskSource, TestIds
+from mcp_server.tasks.importing.trees import check_patches, write_source
+from mcp_server.tasks.model import Name, TaskFacts, TaskSource
 from mcp_server.tasks.patched_paths import changed_files, pattern_of
 from sandbox.errors import InvalidArgument
 
 _INSTALL = "python -m pip install -q --disable-pip-version-check --no-input -e ."
-_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,500}")
-_PIECE = 12_000
-"""Characters of a patch in one set-up command."""
-
-
-def _parse_list(value: Any) -> Any:
-    """Accept a list, and a list as JSON in a string."""
-    if isinstance(value, str):
-        return json.loads(value) if value.strip() else []
-    return [] if value is None else value
-
-
-def _text(value: Any) -> Any:
-    return "" if value is None else str(value) if isinstance(value, int | float) else value
-
-
-_Short = Annotated[str, Field(max_length=4096), BeforeValidator(_text)]
-_Patch = Annotated[str, Field(max_length=MAX_PATCH), BeforeValidator(_text)]
-_Ids = Annotated[TestIds, BeforeValidator(_parse_list)]
-_Commands = Annotated[list[_Short], Field(max_length=1000), BeforeValidator(_parse_list)]
 
 
 class Record(BaseModel):
@@ -63,15 +42,15 @@ class Record(BaseModel):
     instance_id: Name
     repo: Name
     problem_statement: Annotated[str, Field(min_length=1, max_length=MAX_INSTRUCTION)]
-    patch: _Patch
-    test_patch: _Patch = ""
-    base_commit: _Short = ""
-    version: _Short = ""
-    fail_to_pass: Annotated[_Ids, Field(validation_alias=AliasChoices("FAIL_TO_PASS", "fail_to_pass"))]
-    pass_to_pass: Annotated[_Ids, Field(validation_alias=AliasChoices("PASS_TO_PASS", "pass_to_pass"))] = []
-    image: Annotated[_Short, Field(validation_alias=AliasChoices("image", "docker_image"))] = ""
-    eval_script: Annotated[str, Field(max_length=MAX_PATCH), BeforeValidator(_text)] = ""
-    test_cmds: _Commands = []
+    patch: Patch
+    test_patch: Patch = ""
+    base_commit: Short = ""
+    version: Short = ""
+    fail_to_pass: Annotated[Ids, Field(validation_alias=AliasChoices("FAIL_TO_PASS", "fail_to_pass"))]
+    pass_to_pass: Annotated[Ids, Field(validation_alias=AliasChoices("PASS_TO_PASS", "pass_to_pass"))] = []
+    image: Annotated[Short, Field(validation_alias=AliasChoices("image", "docker_image"))] = ""
+    eval_script: Patch = ""
+    test_cmds: Commands = []
 
     @property
     def is_live(self) -> bool:
@@ -81,58 +60,54 @@ class Record(BaseModel):
 
 def recognize(source: Path) -> bool:
     """Tell whether `source` is a file or a folder of such records."""
-    files = files_of(source)
     try:
-        first = next(islice(read_rows(files), 1), None)
+        return "instance_id" in first_row(source)
     except InvalidArgument:
         # Damaged, or without pyarrow: reading it says so.
-        return source.is_file() or any(file.suffix.lower() in (".parquet", ".arrow") for file in files)
-    return isinstance(first, dict) and "instance_id" in first
+        binary = (".parquet", ".arrow")
+        return source.is_file() or any(file.suffix.lower() in binary for file in files_of(source))
 
 
 def read(source: Path, options: Options) -> Iterator[Draft | Skipped]:
     """Yield the records."""
-    for number, row in enumerate(read_rows(files_of(source)), 1):
-        name = f"record {number}"
-        if isinstance(row, dict) and isinstance(row.get("instance_id"), str):  # pyright: ignore[reportUnknownMemberType]
-            name = cast(str, row["instance_id"])
-        try:
-            record = Record.model_validate(row)
-            yield _draft(record, cast(dict[str, Any], row), options)
-        except ValidationError as exc:
-            error = exc.errors()[0]
-            yield Skipped(name, f"{'.'.join(map(str, error['loc']))}: {error['msg']}")
-        except RecursionError:
-            yield Skipped(name, "a field is nested too deeply")
-        except InvalidArgument as exc:
-            yield Skipped(name, str(exc))
+
+    def draft(row: Any) -> Draft:
+        record = Record.model_validate(row)
+        command = _command(record, test_files(changed_files(record.test_patch)), options)
+        benchmark = "swebench_live" if record.is_live else "swebench"
+        return make_draft(record, row, options, benchmark, _image(record), command)
+
+    return read_drafts(source, draft)
 
 
-def _draft(record: Record, row: dict[str, Any], options: Options) -> Draft:
+def make_draft(
+    record: Record, row: dict[str, Any], options: Options, benchmark: str, image: str, command: TestCommand
+) -> Draft:
+    """Make the task of a record that has the fields of SWE-bench."""
     patched = changed_files(record.test_patch)
     files = test_files(patched)
-    command = _command(record, files, options)
     facts = TaskFacts(
         entrypoint=command.entrypoint or None,
         fail_to_pass=_qualify(record.fail_to_pass, files),
         pass_to_pass=_qualify(record.pass_to_pass, files),
         env=dict(command.env),
         source=TaskSource(
-            benchmark="swebench_live" if record.is_live else "swebench",
+            benchmark=benchmark,
             instance_id=record.instance_id,
             repo=record.repo,
             commit=record.base_commit or None,
         ),
     )
     if options.source is not None:
-        facts = facts.model_copy(update=_in_tree(command, options))
+        facts = facts.model_copy(update=in_tree(command, options))
     else:
-        facts = facts.model_copy(update=_in_image(record, command, options))
+        setup = apply_in_setup(record.test_patch) if options.apply_test_patch else []
+        facts = facts.model_copy(update={**in_image(image, command), "setup": setup})
     if options.apply_test_patch:
         facts = facts.model_copy(update={"tests": [pattern_of(path) for path in patched]})
     return Draft(
         record.instance_id,
-        facts.source.benchmark or "",
+        benchmark,
         record.problem_statement,
         facts,
         write_repository=partial(_write_repository, record, options) if options.source is not None else None,
@@ -160,19 +135,23 @@ def _command(record: Record, files: Sequence[str], options: Options) -> TestComm
     )
 
 
-def _in_image(record: Record, command: TestCommand, options: Options) -> dict[str, Any]:
+def _image(record: Record) -> str:
     key = f"sweb.eval.x86_64.{record.instance_id.lower().replace('__', '_1776_')}"
-    image = record.image or (f"starryzhang/{key}" if record.is_live else f"swebench/{key}:latest")
+    return record.image or (f"starryzhang/{key}" if record.is_live else f"swebench/{key}:latest")
+
+
+def in_image(image: str, command: TestCommand) -> dict[str, Any]:
+    """Facts of a task whose repository is a folder of an image."""
     return {
         "repo": command.workdir,
         "image": image,
         "requirements": list(command.requirements),
         "env": {**({"PATH": CONDA_PATH} if command.is_conda else {}), **command.env},
-        "setup": _apply_in_setup(record.test_patch) if options.apply_test_patch else [],
     }
 
 
-def _in_tree(command: TestCommand, options: Options) -> dict[str, Any]:
+def in_tree(command: TestCommand, options: Options) -> dict[str, Any]:
+    """Facts of a task whose repository is written from a clone or a tree."""
     prepares = options.prepares
     return {
         "python": command.python,
@@ -181,44 +160,16 @@ def _in_tree(command: TestCommand, options: Options) -> dict[str, Any]:
     }
 
 
-def _apply_in_setup(patch: str) -> list[str]:
-    """Make set-up commands that apply a patch to a repository of the image."""
-    packed = base64.b64encode(gzip.compress(patch.encode(), mtime=0)).decode()
-    name = ".pdbox-test.patch"
-    pieces = [packed[start : start + _PIECE] for start in range(0, len(packed), _PIECE)]
-    write = [f"printf %s {piece} >> {name}" for piece in pieces]
-    unpack = (
-        f"base64 -d {name} | gzip -d | git -c safe.directory='*' apply --whitespace=nowarn - && rm {name}"
-    )
-    return [*write, unpack] if patch.strip() else []
-
-
 def _write_repository(record: Record, options: Options, to: Path) -> None:
     """Write the repository at its commit, with the test patch if that is asked for.
 
     Raises:
         InvalidArgument: the source does not have it, or other files than the record is about.
     """
-    _write_source(record, options.source or to, to)
-    apply_patch(to, record.patch.encode(), "Its gold patch", check=True)
-    if record.test_patch:
-        apply_patch(to, record.test_patch.encode(), "Its test patch", check=not options.apply_test_patch)
-        remove_links_out(to)
-
-
-def _write_source(record: Record, source: Path, to: Path) -> None:
-    short = record.repo.rpartition("/")[2]
-    names = (record.instance_id, record.repo.replace("/", "__"), short)
-    folders = [source / name for name in names if _PLAIN.fullmatch(name) and (source / name).is_dir()]
-    # A tree may itself have a folder of its own name, such as the package in it.
-    is_tree = is_clone(source) or (source / "setup.py").is_file() or (source / "pyproject.toml").is_file()
-    folder = source if is_tree or not folders else folders[0]
-    if not is_clone(folder):
-        copy_tree(folder, to)
-    elif not check_out(folder, record.base_commit or "HEAD", to):
-        raise InvalidArgument(
-            f"{folder.name} has no commit {record.base_commit[:40]}", "Fetch it into the clone."
-        )
+    names = (record.instance_id, record.repo.replace("/", "__"), record.repo.rpartition("/")[2])
+    write_source(options.source or to, names, [record.base_commit or "HEAD"], to)
+    gold, tests = record.patch.encode(), record.test_patch.encode()
+    check_patches(to, gold, tests, apply_tests=options.apply_test_patch)
 
 
 def _qualify(names: Sequence[str], files: Sequence[str]) -> list[str]:

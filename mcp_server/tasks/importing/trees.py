@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -28,6 +29,7 @@ _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".zip")
 _GIT_TIMEOUT_S = 600
 _LINK, _SUBMODULE, _EXECUTABLE = "120000", "160000", "100755"
 """Modes of a file in a commit."""
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}")
 _GROUP_FILES, _GROUP_BYTES = 5000, 64 << 20
 """Files of a commit that are read at once."""
 
@@ -270,6 +272,39 @@ def remove_links_out(folder: Path) -> None:
             is_inside = False
         if not is_inside:
             link.unlink()
+
+
+def write_source(source: Path, names: Sequence[str], commits: Sequence[str], to: Path) -> None:
+    """Write the files of a repository.
+
+    Args:
+        source: a clone, a tree, or a folder of those.
+        names: of the repository's folder in `source`, the best one first.
+        commits: the first of them that a clone has is written.
+
+    Raises:
+        InvalidArgument: the clone has none of them, or the files can't be copied.
+    """
+    folders = [source / name for name in names if _PLAIN.fullmatch(name) and (source / name).is_dir()]
+    # A tree may itself have a folder of its own name, such as the package in it.
+    is_tree = is_clone(source) or (source / "setup.py").is_file() or (source / "pyproject.toml").is_file()
+    folder = source if is_tree or not folders else folders[0]
+    if not is_clone(folder):
+        copy_tree(folder, to)
+    elif not any(check_out(folder, commit, to) for commit in commits):
+        raise InvalidArgument(f"{folder.name} has no commit {commits[0][:40]}", "Fetch it into the clone.")
+
+
+def check_patches(folder: Path, gold: bytes, test_patch: bytes, *, apply_tests: bool) -> None:
+    """Find out whether the patches of a task fit its repository, and apply that of the tests if that is asked for.
+
+    Raises:
+        InvalidArgument: one of them can't be applied.
+    """
+    apply_patch(folder, gold, "Its gold patch", check=True)
+    if test_patch:
+        apply_patch(folder, test_patch, "Its test patch", check=not apply_tests)
+        remove_links_out(folder)
 
 
 def is_clone(folder: Path) -> bool:

@@ -14,7 +14,8 @@ from mcp_server.tasks.folder import Task, load_task
 from mcp_server.tasks.importing.importer import Given, ImportRequest
 from mcp_server.tasks.judging import Tally
 from mcp_server.tasks.official import OfficialVerdict, grade, has_official_grader
-from mcp_server.tasks.scoring import Verdict
+from mcp_server.tasks.opening import Sandboxes
+from mcp_server.tasks.scoring import Verdict, score
 from sandbox.errors import InvalidArgument
 from tests.mcp_server.tasks.importing.layouts import GOLD, SHOP, import_all, record, write
 
@@ -27,7 +28,8 @@ def task(tmp_path: Path) -> Task:
     """A task made of a record of SWE-bench."""
     source = write(tmp_path / "source", {"shop.py": SHOP})
     (tmp_path / "rows.json").write_text(json.dumps([record()]), "utf-8")
-    request = ImportRequest(tmp_path / "out", source=source, given=Given(entrypoint="python -m pytest -rA"))
+    given = Given(entrypoint="python -m pytest -rA", setup=["true"])
+    request = ImportRequest(tmp_path / "out", source=source, given=given)
     (one,) = import_all(tmp_path / "rows.json", request)[0].values()
     return one
 
@@ -88,6 +90,38 @@ async def test_a_grader_that_hangs_is_ended(
     assert found == OfficialVerdict(resolved=None, reason="its grader did not end within 0.5 s")
 
 
+async def test_tests_that_pytest_ran_in_the_place_of_another_runner_are_graded_as_pytest_prints_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """sympy's own runner prints names of functions, which its records list."""
+    row = record(repo="sympy/sympy", FAIL_TO_PASS='["test_total"]', log_parser="parse_log_sympy")
+    write(tmp_path / "source", {"shop.py": SHOP})
+    (tmp_path / "rows.json").write_text(json.dumps([row]), "utf-8")
+    request = ImportRequest(tmp_path / "out", source=tmp_path / "source")
+    (sympy,) = import_all(tmp_path / "rows.json", request)[0].values()
+    program = f"""\
+import json
+row = json.loads((folder / 'record.json').read_text())
+assert row['FAIL_TO_PASS'] == ['tests/test_shop.py::test_total'], row['FAIL_TO_PASS']
+assert (row['log_parser'], row['PASS_TO_PASS']) == ('parse_log_pytest', []), row
+print({json.dumps(ANSWER)!r})"""
+    answer_instead(monkeypatch, tmp_path, program)
+    found = await grade(sympy, GOLD.encode(), "log", 0, None, sys.executable)
+    assert found.resolved is True, found
+
+
+async def test_other_records_are_graded_as_they_are(
+    task: Task, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = f"""\
+import json
+row = json.loads((folder / 'record.json').read_text())
+assert row == json.loads({json.dumps(record())!r}), row
+print({json.dumps(ANSWER)!r})"""
+    answer_instead(monkeypatch, tmp_path, program)
+    assert (await grade(task, GOLD.encode(), "log", 0, None, sys.executable)).resolved is True
+
+
 async def test_files_stand_where_the_harness_leaves_them(
     task: Task, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -104,6 +138,18 @@ async def test_files_stand_where_the_harness_leaves_them(
     (tmp_path / "file").write_text("", "utf-8")
     with pytest.raises(InvalidArgument, match="Can't write"):
         await grade(task, b"", "log", 1, tmp_path / "file", sys.executable)
+
+
+async def test_a_patch_that_cannot_be_applied_is_a_prediction_without_a_report(
+    task: Task, sandboxes: Sandboxes, tmp_path: Path
+) -> None:
+    patch, logs = GOLD.replace("+ 1", "+ 2"), tmp_path / "logs"
+    verdict = await score(sandboxes, task, patch.encode(), print, logs)
+    assert (verdict.applied, verdict.official) == (False, None)
+    files = {str(path.relative_to(logs)) for path in logs.rglob("*") if path.is_file()}
+    place = f"logs/run_evaluation/pdbox/pdbox/{task.facts.source.instance_id}"
+    assert files == {"preds.jsonl", f"{place}/patch.diff"}
+    assert json.loads((logs / "preds.jsonl").read_text("utf-8"))["model_patch"] == patch
 
 
 @pytest.mark.parametrize(

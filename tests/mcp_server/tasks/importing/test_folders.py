@@ -237,7 +237,7 @@ def test_a_source_that_nobody_knows_is_refused(tmp_path: Path, capsys: pytest.Ca
     write(tmp_path / "t", {"shop.py": SHOP})
     assert main(["tasks", "import", str(tmp_path / "t"), "--out", str(tmp_path / "out")]) == 2
     assert (
-        "is of no known format (swebench, mini_nightmare, exercism, custom, folder)."
+        "is of no known format (swesmith, swegym, r2egym, swebench, mini_nightmare, exercism, custom, folder)."
         in capsys.readouterr().err
     )
     assert main(["tasks", "import", str(tmp_path / "t")]) == 2
