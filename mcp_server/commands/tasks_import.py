@@ -28,12 +28,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--select", nargs="+", default=[], metavar="ID", help="tasks to import (default: all)")
     group.add_argument(
-        "--source", type=Path, metavar="DIR", help="swebench: a clone, a tree or an archive instead of images"
+        "--source",
+        type=Path,
+        metavar="DIR",
+        help="SWE-…, R2E-Gym: a clone, a tree or an archive instead of images",
     )
     group.add_argument(
         "--apply-test-patch",
         action="store_true",
-        help="swebench: show the model the tests that the benchmark hides",
+        help="SWE-…, R2E-Gym: show the model the tests that the benchmark hides",
     )
     group.add_argument(
         "--gold", type=Path, metavar="PATH", help="patch, fixed folder, or folder of NAME.patch files"

@@ -75,3 +75,23 @@ async def test_both_verdicts_are_equal_unless_the_output_is_forged(
         "model_name_or_path": "pdbox",
         "model_patch": GOLD,
     }
+
+
+async def test_a_record_of_another_runner_is_read_as_pytest_printed_it(
+    environments: Environments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = record(repo="sympy/sympy", FAIL_TO_PASS=json.dumps(["test_total"]))
+    source = write(tmp_path / "source", {"shop.py": SHOP, "conftest.py": ""})
+    (tmp_path / "rows.json").write_text(json.dumps([row]), "utf-8")
+    given = Given(setup=["true"], env={"PYTHONPATH": "{workspace}"}, python="3.11")
+    tasks, _ = import_all(tmp_path / "rows.json", ImportRequest(tmp_path / "out", source=source, given=given))
+    (task,) = tasks.values()
+    with_package = partial(official.grade, python=str(environments.python("swebench")))
+    monkeypatch.setattr("mcp_server.tasks.scoring.grade", with_package)
+    settings = Settings(backend="process", unsafe_no_isolation=True)
+    async with open_backend(settings) as backend:
+        sandboxes = sandboxes_of(backend, settings)
+        for patch, resolved in (("", False), (GOLD, True)):
+            verdict = await score(sandboxes, task, patch.encode(), print)
+            theirs = verdict.official.resolved if verdict.official else None
+            assert (verdict.resolved, theirs) == (resolved, resolved), verdict

@@ -48,7 +48,7 @@ _FORGET = (
 _HELPER = "Tests/helper.py"
 """Module that tests of Pillow import from their own folder."""
 _COPY_HELPER = f"if [ -f {_HELPER} ]; then mkdir -p {_FOLDER} && cp {_HELPER} {_FOLDER}/; fi"
-_ISSUE = re.compile(r"\[ISSUE\](.*)\[/ISSUE\]", re.DOTALL)
+_ISSUE, _ISSUE_END = "[ISSUE]", "[/ISSUE]"
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,50}m")
 _OUTCOME = re.compile(r"^(PASSED|FAILED|ERROR) ([^\s:][^\n]{0,3999})$", re.MULTILINE)
 _SUMMARY = "short test summary info"
@@ -194,17 +194,22 @@ def _draft(options: Options, row: Any) -> Draft:
         shown = apply_in_setup(tests.decode()) if options.apply_test_patch else []
         update = {"setup": [_CLEAN_UP, _FORGET, *helper, *shown], "hidden_folders": [_IMAGE_TESTS]}
         facts = facts.model_copy(update={**in_image(record.docker_image, command), **update})
-    issue = _ISSUE.search(record.problem_statement)
     return Draft(
         record.id,
         BENCHMARK,
-        issue[1].strip() if issue else record.problem_statement,
+        _issue(record.problem_statement),
         facts,
         write_repository=partial(_write_repository, record, gold, tests, options) if options.source else None,
         gold=lambda repository: gold,
         test_patch=None if options.apply_test_patch else tests,
         files={"tests/config.json": json.dumps(row, indent=2, default=str)},
     )
+
+
+def _issue(text: str) -> str:
+    """Take the issue out of the marks around it, if there are some."""
+    start, end = text.find(_ISSUE), text.rfind(_ISSUE_END)
+    return text[start + len(_ISSUE) : end].strip() if 0 <= start < end else text
 
 
 def _gold(commit: _Commit) -> bytes:

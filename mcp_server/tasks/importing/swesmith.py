@@ -85,7 +85,8 @@ def _draft(options: Options, row: Any) -> Draft:
     files = list(dict.fromkeys(name.partition("::")[0] for name in broken if "::" in name))
     if files:
         # The benchmark runs the files of the broken tests, and counts no others.
-        kept = [name for name in kept if name.partition("::")[0] in files]
+        run = frozenset(files)
+        kept = [name for name in kept if name.partition("::")[0] in run]
     command = _command(repo, files, options)
     facts = TaskFacts(
         entrypoint=command.entrypoint or None,

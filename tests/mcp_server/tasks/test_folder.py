@@ -11,7 +11,9 @@ from mcp_server.tasks.catalog import SHIPPED, TaskCatalog, resolve_tasks
 from mcp_server.tasks.dockerfile import Dockerfile
 from mcp_server.tasks.folder import Task, TaskContent, find_tasks, load_task, to_toml, write_task
 from mcp_server.tasks.model import TaskFacts, TaskLimits, TaskSource, schema_text
+from mcp_server.tasks.opening import complete_request, to_score
 from sandbox.errors import InvalidArgument, NotFound
+from sandbox.opening.request import SessionRequest
 from tests.repository import repository
 
 
@@ -84,6 +86,8 @@ def test_any_text_survives_toml(table: dict[str, object]) -> None:
         ("[metadata.pdbox]\ngold_patch = '../x'", "gold_patch: must stay below its folder"),
         ("[metadata.pdbox]\nrepo = 'a/../../b'", "repo: must be a plain relative path"),
         ("[metadata.pdbox.env]\n'a b' = ''", "env.a b"),
+        ("[metadata.pdbox]\nhidden_folders = ['tests']", "hidden_folders.0: must be a plain absolute path"),
+        ("[metadata.pdbox]\nhidden_folders = ['/']", "hidden_folders.0: must be a plain absolute path"),
         ("a = ", "is not valid TOML"),
         (f"[{'a.' * 5000}b]", "too many dots"),
     ],
@@ -124,6 +128,16 @@ def test_a_prebuilt_image_has_the_repository_in_its_folder(tmp_path: Path) -> No
         foreign(tmp_path / "t", '[environment]\ndocker_image = "org/x:1"\nworkdir = "/testbed"\n')
     )
     assert (task.image, task.facts.image_folder, task.repository) == ("org/x:1", "/testbed", None)
+
+
+def test_what_a_task_hides_of_its_image_is_hidden_from_the_model_and_from_a_patch(task: Task) -> None:
+    content = TaskContent(
+        "a/b", "Do it.", TaskFacts(image="org/x:1", repo="/testbed", hidden_folders=["/r2e_tests"])
+    )
+    hiding = write_task(task.folder, content)
+    request = complete_request(hiding, SessionRequest(), SessionRequest())
+    assert request.folders == ("/r2e_tests",)
+    assert to_score(request, foreign=False).folders == ("/r2e_tests",)
 
 
 def test_an_image_that_is_an_argument_is_unknown() -> None:

@@ -51,10 +51,12 @@ async def image(backend: DockerBackend) -> AsyncGenerator[str]:
 
 
 @asynccontextmanager
-async def opened(backend: DockerBackend, place: Place, repo: str, image: str) -> AsyncGenerator[Session]:
+async def opened(
+    backend: DockerBackend, place: Place, repo: str, image: str, folders: tuple[str, ...] = ()
+) -> AsyncGenerator[Session]:
     """A session for that repository."""
     identity = Identity(uuid.uuid4().hex, place.owner, place.owner)
-    request = SessionRequest(repo=repo, image=image)
+    request = SessionRequest(repo=repo, image=image, folders=folders)
     async with anyio.create_task_group() as tasks:
         session = await open_session(backend, request, Policy(limits=SMALL), identity, quiet, tasks)
         try:
@@ -182,3 +184,11 @@ async def test_the_operator_s_images_are_pulled_and_clients_don_t_get_the_engine
         await backend.choose(ImageRequest("127.0.0.1:9/x", allowed=allowed), quiet)
     assert refused.value.message == "Pulling 127.0.0.1:9/x failed: the registry can't be reached."
     assert "dial tcp" in refused.value.details and "dial tcp" not in str(refused.value)
+
+
+async def test_a_folder_of_the_image_is_empty_if_the_request_says_so(
+    backend: DockerBackend, place: Place, image: str
+) -> None:
+    for folders, files in (((), "a\n"), (("/opt/large",), "")):
+        async with opened(backend, place, "image:/testbed", image, folders) as session:
+            assert await output(session, "ls -A /opt/large") == files

@@ -133,7 +133,7 @@ def log(**outcomes: str) -> str:
     return "\n".join(["FAILED noise::before", "=== short test summary info ===", *rows, "=== 1 failed ==="])
 
 
-def r2e(place: str = "r2e_tests/test_1.py", **fields: object) -> dict[str, object]:
+def r2e(place: str = "r2e_tests/test_1.py", **fields: Any) -> dict[str, object]:
     """A record of R2E-Gym, with the given fields."""
     before, after = log(total="FAILED", sum="PASSED"), log(total="PASSED", sum="PASSED")
     execution: dict[str, Any] = {
@@ -159,8 +159,8 @@ def r2e(place: str = "r2e_tests/test_1.py", **fields: object) -> dict[str, objec
         "repo_name": "shop",
         "docker_image": "namanjain12/shop_final:f0d74880",
         "commit_hash": "f0d74880",
-        "parsed_commit_content": json.dumps(commit | fields.pop("commit", {})),  # type: ignore[operator]
-        "execution_result_content": json.dumps(execution | fields.pop("execution", {})),  # type: ignore[operator]
+        "parsed_commit_content": json.dumps(commit | fields.pop("commit", {})),
+        "execution_result_content": json.dumps(execution | fields.pop("execution", {})),
         "modified_files": ["shop.py"],
         "relevant_files": ["shop.py", "r2e_tests/test_1.py"],
         "num_non_test_files": 1,
@@ -321,6 +321,11 @@ def test_a_record_of_r2e_brings_its_tests_and_hides_those_of_the_image(tmp_path:
     assert tests is not None and b"+++ b/r2e_tests/test_1.py" in tests
 
 
+def test_marks_of_an_issue_by_the_hundred_thousand_cost_nothing(tmp_path: Path) -> None:
+    task = import_one(tmp_path, r2e(problem_statement="[ISSUE]" * 100_000))
+    assert task.instruction.startswith("[ISSUE][ISSUE]")
+
+
 def test_a_file_of_one_record_of_r2e_is_read(tmp_path: Path) -> None:
     (tmp_path / "row.json").write_text(json.dumps(r2e()), "utf-8")
     tasks, _ = import_all(tmp_path / "row.json", ImportRequest(tmp_path / "out"))
@@ -370,7 +375,7 @@ def test_tests_of_pillow_find_their_helper(tmp_path: Path) -> None:
     ],
 )
 def test_a_record_of_r2e_that_is_not_whole_is_skipped(
-    tmp_path: Path, fields: dict[str, object], reason: str
+    tmp_path: Path, fields: dict[str, Any], reason: str
 ) -> None:
     assert skipped_for(tmp_path, r2e(**fields)).startswith(reason)
 
