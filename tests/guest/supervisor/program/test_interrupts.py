@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.guest.supervisor.guest import Guest, Refused
@@ -162,8 +164,10 @@ def test_a_wait_beside_a_cancelled_command_does_not_take_its_stop(guest: Guest) 
 
 
 def test_what_a_cancelled_call_would_have_told_is_told_by_the_next(guest: Guest) -> None:
-    start(guest, "print('out')\nwhile True:\n    pass\n", "p 1")
+    start(guest, "print('out', flush=True)\nopen('printed', 'w').close()\nwhile True:\n    pass\n", "p 1")
     number = running(guest)
+    while not (guest.workdir / "printed").exists():
+        time.sleep(0.01)
     guest.client.cancel(number)
     assert guest.client.result(number)["output"] == ""
     stop = guest.client.wait()
