@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from sandbox.session.diagnosis import (
     Alias,
     Comparison,
@@ -166,12 +168,19 @@ def _kept_line(one: Kept) -> str:
     also = f"    also changed by {', '.join(map(_place, one.others))}\n" if one.others else ""
     call = f" of {one.function}()" if one.function != one.read.function else ""
     done, later = ("written", f" in a later call{call}") if one.function else ("changed", "")
+    then, now = (_arguments_text(one, which) for which in ("then", "now"))
     return (
         f"  {one.name}{about and f' ({about})'} {done} at {_place(one.written)}: "
-        f"{_shorten(one.written.text, 60)}{by and f', by {by}'}\n"
+        f"{_shorten(one.written.text, 60)}{then}{by and f', by {by}'}\n"
         f"{also}"
-        f"    read{later} at {_place(one.read)}: {_shorten(one.read.text, 60)}"
+        f"    read{later} at {_place(one.read)}: {_shorten(one.read.text, 60)}{now}"
     )
+
+
+def _arguments_text(one: Kept, which: Literal["then", "now"]) -> str:
+    """Format the arguments of one of two calls, as far as they differ from the other's."""
+    values = ", ".join(f"{each.name}={_shorten(getattr(each, which))}" for each in one.arguments)
+    return f"   in {one.function.rpartition('.')[2]}({values})" if values else ""
 
 
 def _chain_text(recording: Recording, most: int) -> list[str]:

@@ -70,6 +70,14 @@ class Alias(GuestData):
     places: Number = 0
 
 
+class Argument(GuestData):
+    """An argument that differs between two calls of a function."""
+
+    name: Text
+    then: Text
+    now: Text
+
+
 class Kept(GuestData):
     """State that one call of a function wrote and a later call of it read; without a function, a global of a module."""
 
@@ -88,6 +96,8 @@ class Kept(GuestData):
     holder: Text = ""
     was: Text = ""
     """Type of the value before, if the written one has another."""
+    arguments: Annotated[list[Argument], Field(max_length=10)] = []
+    """Those of `function` that differ between the call that wrote and the one that read."""
     score: Annotated[float, Field(allow_inf_nan=False)] = 0.0
 
 

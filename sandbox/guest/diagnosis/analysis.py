@@ -86,12 +86,12 @@ class _Analysis:
         wrong_at = values.first_event(self._events, self._wanted(), self._job.is_test_code)
         test = self._job.is_test_code
         found = kept_state.find(self._events, test, self._score, self._slice.distance, wrong_at)
-        holders = kept_state.holders(self._events, [(write, read) for _, write, read, _ in found], test)
+        holders = kept_state.holders(self._events, [(write, read) for _, write, read, *_ in found], test)
         return [
             {
                 "written": self._place(write),
                 "read": self._place(read),
-                "name": kept_state.name_of(self._events, write)[:100],
+                "name": kept_state.full_name_of(self._events, write, read)[:100],
                 "function": "" if scope is None else scope.name[:100],
                 "shared_at": self._line_of_class_attribute(write),
                 "writers": self._writers(write, read) if scope is None else [],
@@ -99,9 +99,10 @@ class _Analysis:
                 "held": self._place(holder[0]) if holder else None,
                 "holder": holder[1][:100] if holder else "",
                 "was": self._type_before(write),
+                "arguments": [{"name": name[:50], "then": then, "now": now} for name, then, now in arguments],
                 "score": round(score, 3),
             }
-            for (score, write, read, scope), holder in zip(found, holders)
+            for (score, write, read, scope, arguments), holder in zip(found, holders)
         ]
 
     def _type_before(self, write):

@@ -4,54 +4,27 @@ from __future__ import annotations
 
 from . import sites as kinds
 from .aliases import change_name
+from .calls import Calls
 from .events import is_atom, is_container
+from .safe_values import text_of
 
 _MAX_PAIRS = 200_000
 _MAX_CHANGES = 40
-_MAX_DEPTH = 60
 _NEAR = 10
 _DEPTH = 0.5
 """Suspicion that a further call between the function and the read of its state must outweigh."""
+_ABOVE = 0.01
 MAX_KEPT = 6
 MAX_WRITERS = 3
 
 
-class Calls:
-    """Frames of the recording: their functions, callers and ends."""
-
-    def __init__(self, events):
-        self._events = events
-        self._last = {frame: event for event, frame in enumerate(events.frame_of)}
-        self._stacks = {}
-
-    def scope_of(self, frame):
-        return self._events.site(self._events.entered[frame]).scope
-
-    def has_ended(self, frame, event):
-        """True if a frame has no events from `event` on."""
-        return self._last[frame] < event
-
-    def stack(self, frame):
-        """A frame and its callers as far as they are recorded, the innermost first."""
-        found = self._stacks.get(frame)
-        if found is None:
-            found, above = [], frame
-            while above in self._events.entered and len(found) < _MAX_DEPTH and above not in found:
-                found.append(above)
-                entered = self._events.entered[above]
-                if not entered:
-                    break
-                above = self._events.frame_of[entered - 1]
-            self._stacks[frame] = found
-        return found
-
-
 def find(events, is_test_code, score_of_line, distances, wrong_at):
-    """Suspect (score, event of the write, event of the read, scope of the function), the best first.
+    """Suspect (score, event of the write, event of the read, scope of the function, arguments), the best first.
 
     The scope is that of a function of which one call wrote and a later call reads; None for a global, which different
     functions may write and read. `wrong_at`: event at which the wrong value appears first, or None. State that the
-    same call has read before it is more suspect.
+    same call has read before it is more suspect. `arguments`: (name, then, now) of those that differ between the call
+    that wrote and the one that read. What a container keeps inside comes after what its users keep in it.
     """
     calls, best = Calls(events), {}
     wrong_frame = None if wrong_at is None else events.frame_of[wrong_at]
@@ -82,7 +55,33 @@ def find(events, is_test_code, score_of_line, distances, wrong_at):
         (score + (type_before(events, write) is not None), write, *rest)
         for score, write, *rest in best.values()
     ]
-    return sorted(found, key=lambda found: (-found[0], found[1]))[:MAX_KEPT]
+    found = sorted(_raise_above_their_insides(events, found), key=lambda found: (-found[0], found[1]))
+    return [
+        (*one, calls.differing_arguments(calls.find_frame(one[1], one[3]), calls.find_frame(one[2], one[3])))
+        for one in found[:MAX_KEPT]
+    ]
+
+
+def _raise_above_their_insides(events, found):
+    """Give state that was put into an object by `[…]` no lower score than what that object wrote into itself for it."""
+    inside = {}
+    for score, write, *_ in found:
+        owner = _owner(events, write)
+        if owner is not None:
+            inside[id(owner)] = max(score, inside.get(id(owner), score))
+    for score, write, *rest in found:
+        if events.site(write).kind == kinds.ITEM:
+            score = max(score, inside.get(id(events.value_of[write]), score) + _ABOVE)
+        yield (score, write, *rest)
+
+
+def full_name_of(events, write, read):
+    """The written state, with the key of an item if it was also read by it: `self.cache['page']`."""
+    name = name_of(events, write)
+    if events.site(write).kind != kinds.ITEM or events.site(read).kind != kinds.ITEM:
+        return name
+    is_known, key = events.key_of(write)
+    return f"{name[:-3]}[{text_of(key)}]" if is_known and events.key_of(read)[0] else name
 
 
 def name_of(events, write):

@@ -62,8 +62,52 @@ class Loader:
         "        loader = Loader()\n        loader.load('one', 'page')\n"
         "        self.assertEqual(loader.load('two', 'page'), 'two/page')\n"
     )
-    found = kept(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
-    assert found[0] == ("self.cache[…]", 6, 10, "Loader.load")
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
+    assert kept(found)[0] == ("self.cache['page']", 6, 10, "Loader.load")
+    text = render_diagnosis(found)
+    assert "shop.py:6 Loader.keep(): self.cache[name] = text   in load(folder='one')" in text
+    assert "shop.py:10 Loader.load(): return self.cache[name]   in load(folder='two')" in text
+
+
+def test_what_a_class_of_containers_keeps_inside_comes_after_what_is_kept_in_it(diagnose: Diagnose) -> None:
+    shop = """\
+class Cache:
+    def __init__(self):
+        self.values, self.newest = {}, None
+
+    def __getitem__(self, key):
+        value = self.values[key]
+        self.touch(key)
+        return value
+
+    def __setitem__(self, key, value):
+        self.values[key] = value
+
+    def touch(self, key):
+        if self.newest is None or key != self.newest:
+            self.newest = key
+
+
+class Loader:
+    def __init__(self):
+        self.cache = Cache()
+
+    def load(self, folder, name):
+        try:
+            return self.cache[name]
+        except KeyError:
+            size = len(folder)
+        self.cache[name] = size
+        return size
+"""
+    tests = HEAD + (
+        "        loader = Loader()\n        loader.load('one', 'page'), loader.load('one', 'page')\n"
+        "        self.assertEqual(sum(map(loader.load, ['three'], ['page'])), 5)\n"
+        "    def test_good(self):\n        self.assertEqual(Loader().load('one', 'page'), 3)\n"
+    )
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
+    assert kept(found)[0] == ("self.cache['page']", 27, 24, "Loader.load")
+    assert "return self.cache[name]   in load(folder='three')" in render_diagnosis(found)
 
 
 def test_options_that_a_call_writes_into_the_shared_ones(diagnose: Diagnose) -> None:
@@ -136,9 +180,10 @@ class Prices:
     found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
     assert found.recording is not None
     shared = {one.name: one.shared_at for one in found.recording.kept}
-    assert shared == {"self.cache[…]": 2, "self.limits[…]": 0}
-    assert "self.cache[…] (class attribute of :2, the same for all instances) written at" in render_diagnosis(
-        found
+    assert shared == {"self.cache['tea']": 2, "self.limits['tea']": 0}
+    assert (
+        "self.cache['tea'] (class attribute of :2, the same for all instances) written at"
+        in render_diagnosis(found)
     )
 
 
@@ -326,4 +371,4 @@ def other():
     body = "        one = Registry()\n        one.add('a', 1)\n        self.assertEqual(one.add('a', 2), 2)\n"
     recording = diagnose({"shop.py": shop, "test_shop.py": HEAD + body}, CASE).recording
     assert recording is not None
-    assert [(one.name, one.others) for one in recording.kept] == [("found[…]", [])]
+    assert [(one.name, one.others) for one in recording.kept] == [("found['a']", [])]

@@ -1,0 +1,75 @@
+"""Calls of the recording: their functions, callers, arguments and ends."""
+
+from __future__ import annotations
+
+from . import sites as kinds
+from .events import is_atom
+from .safe_values import text_of
+
+_MAX_DEPTH = 60
+_MAX_PARAMETERS = 20
+MAX_DIFFERING = 2
+
+
+class Calls:
+    """Frames of the recording."""
+
+    def __init__(self, events):
+        self._events = events
+        self._last = {frame: event for event, frame in enumerate(events.frame_of)}
+        self._stacks = {}
+
+    def scope_of(self, frame):
+        return self._events.site(self._events.entered[frame]).scope
+
+    def has_ended(self, frame, event):
+        """True if a frame has no events from `event` on."""
+        return self._last[frame] < event
+
+    def stack(self, frame):
+        """A frame and its callers as far as they are recorded, the innermost first."""
+        found = self._stacks.get(frame)
+        if found is None:
+            found, above = [], frame
+            while above in self._events.entered and len(found) < _MAX_DEPTH and above not in found:
+                found.append(above)
+                entered = self._events.entered[above]
+                if not entered:
+                    break
+                above = self._events.frame_of[entered - 1]
+            self._stacks[frame] = found
+        return found
+
+    def find_frame(self, event, scope):
+        """The innermost call of a function in which an event happened; None if there is none."""
+        for frame in self.stack(self._events.frame_of[event]):
+            if self.scope_of(frame) is scope:
+                return frame
+        return None
+
+    def differing_arguments(self, first, second):
+        """(name, value in the first call, value in the second) as texts, of arguments that are plain values and differ."""
+        if first is None or second is None:
+            return []
+        here, there = self._arguments(first), self._arguments(second)
+        return [
+            (name, text_of(value), text_of(there[name]))
+            for name, value in here.items()
+            if name in there and (type(value) is not type(there[name]) or value != there[name])
+        ][:MAX_DIFFERING]
+
+    def _arguments(self, frame):
+        """Name -> value of the arguments of a call that are plain values."""
+        events, found = self._events, {}
+        entered = events.entered[frame]
+        for event in range(entered + 1, min(entered + _MAX_PARAMETERS, len(events))):
+            site = events.site(event)
+            if site.kind != kinds.PARAMETER or events.frame_of[event] != frame:
+                break
+            if _is_plain(events.value_of[event]):
+                found[site.name] = events.value_of[event]
+        return found
+
+
+def _is_plain(value):
+    return is_atom(value) or type(value) is tuple and len(value) < 10 and all(map(is_atom, value))
