@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -19,11 +20,17 @@ _NEAR = 12
 """Lines between two named ones of such a function that are shown together."""
 _BESIDE = 2
 """Lines shown before and after a named one that is farther away."""
-_MAX_PIECES = 3
+_MAX_PIECES = 4
+_GAP = 3
+_MAX_ABOVE = 300
+"""Lines above a named one that are searched for where its names are bound."""
 _MAX_LINE = 160
 _MAX_SMALL_FILE = 2400
 """Characters of a file that is shown whole where a function of it would be, the first one even beyond the room: it would be
 asked for next."""
+
+
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
 class Excerpt(NamedTuple):
@@ -128,17 +135,60 @@ def _excerpt(
     whole = f"{head}\n{number_without_docstring(list(_clipped(lines, first, last)), first)}"
     if len(whole) <= _MAX_FUNCTION and around == _AROUND:
         return whole
+    windows = _windows(place, list(_clipped(lines, first, last)), first, named, around)
+    pieces = (
+        number_without_docstring(list(_clipped(lines, start, end)), start) for start, end in _merge(windows)
+    )
+    return f"{head}, parts\n" + "\n  …\n".join(pieces)
+
+
+def _windows(
+    place: Place, lines: Sequence[str], first: int, named: Sequence[int], around: int
+) -> list[tuple[int, int]]:
+    """Ranges of lines of a long function, which begins at `first`, that tell most about its `named` ones.
+
+    Those around the place, around others that are named, and where names that they use are bound farther up.
+    """
+    last = first + len(lines) - 1
     near = [line for line in (place.line, *named) if abs(line - place.line) <= _NEAR]
-    start, end = max(first, min(near) - around), min(last, max(near) + around)
-    pieces = {start: number_without_docstring(list(_clipped(lines, start, end)), start)}
-    for line in dict.fromkeys(named):
-        if first <= line < start - _BESIDE or end + _BESIDE < line <= last:
-            above, below = max(first, line - _BESIDE), min(last, line + _BESIDE)
-            if all(abs(line - other) > _NEAR for other in pieces):
-                pieces[above] = number_without_docstring(list(_clipped(lines, above, below)), above)
-        if len(pieces) == _MAX_PIECES:
-            break
-    return f"{head}, parts\n" + "\n  …\n".join(text for _, text in sorted(pieces.items()))
+    windows = [(max(first, min(near) - around), min(last, max(near) + around))]
+
+    def add(line: int, beside: int) -> None:
+        if len(windows) < _MAX_PIECES and not any(start <= line <= end for start, end in windows):
+            windows.append((max(first, line - beside), min(last, line + beside)))
+
+    inside = [line for line in dict.fromkeys((place.line, *named)) if first <= line <= last]
+    for line in inside:
+        add(line, _BESIDE)
+    for line in inside:
+        for bound in _find_bindings(lines, line - first):
+            add(first + bound, 1)
+    return windows
+
+
+def _find_bindings(lines: Sequence[str], used: int) -> Iterator[int]:
+    """Index of the last line above `used` that binds each name that this line uses."""
+    for name in dict.fromkeys(_NAME.findall(lines[used])):
+        binds = re.compile(
+            rf"\s*(?:for\s+|\w+\s*,\s*)*{name}\s*(?:,\s*\w+\s*)*(?::[^=]*)?(?:[-+*/|&]?=(?!=)|in\b)"
+        )
+        found = next(
+            (index for index in range(used - 1, max(0, used - _MAX_ABOVE), -1) if binds.match(lines[index])),
+            None,
+        )
+        if found is not None:
+            yield found
+
+
+def _merge(windows: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join ranges of lines that touch or have only a line or two between them."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(windows):
+        if merged and start <= merged[-1][1] + _GAP:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
 
 
 def _clipped(lines: Sequence[str], first: int, last: int) -> Iterator[str]:

@@ -240,3 +240,20 @@ def test_a_long_function_is_shown_around_all_lines_that_are_named() -> None:
     head, *shown = _excerpt(place, lines, marks, [], []).split("\n")
     assert [line.split()[0] for line in shown] == [*map(str, range(14, 27))]
     assert _excerpt(place, lines, marks, [30], [20]) == ""
+
+
+@pytest.mark.parametrize(
+    "bound", ["key, other = found", "for key in found:", "key: str = found", "key += found"]
+)
+def test_a_long_function_is_also_shown_where_a_name_of_the_line_is_bound(bound: str) -> None:
+    lines = ["def long():", *(f"    step_{number} = '{'x' * 40}'" for number in range(2, 61))]
+    lines[4], lines[8], lines[49] = (
+        f"    {bound}",
+        "    use(key == found, of.key)",
+        "    self.kept[key] = step_49",
+    )
+    marks = Marks.model_validate({"definitions": [{"name": "long", "found": [("function", 1, 60)]}]})
+    _, *shown = _excerpt(
+        Place(path="shop.py", line=50, function="long", text=""), lines, marks, [], []
+    ).split("\n")
+    assert [line.split()[0] for line in shown] == ["4", "5", "6", "…", *map(str, range(44, 57))]

@@ -13,7 +13,6 @@ _MAX_CHANGES = 40
 _NEAR = 10
 _DEPTH = 0.5
 """Suspicion that a further call between the function and the read of its state must outweigh."""
-_ABOVE = 0.01
 MAX_KEPT = 6
 MAX_WRITERS = 3
 
@@ -63,16 +62,18 @@ def find(events, is_test_code, score_of_line, distances, wrong_at):
 
 
 def _raise_above_their_insides(events, found):
-    """Give state that was put into an object by `[…]` no lower score than what that object wrote into itself for it."""
+    """Put state that was set in an object by `[…]` above what that object wrote into itself, which comes far behind."""
     inside = {}
+    objects = {id(events.value_of[write]) for _, write, *_ in found if events.site(write).kind == kinds.ITEM}
     for score, write, *_ in found:
-        owner = _owner(events, write)
-        if owner is not None:
-            inside[id(owner)] = max(score, inside.get(id(owner), score))
+        owner = id(_owner(events, write))
+        inside[owner] = max(score, inside.get(owner, score))
     for score, write, *rest in found:
-        if events.site(write).kind == kinds.ITEM:
-            score = max(score, inside.get(id(events.value_of[write]), score) + _ABOVE)
-        yield (score, write, *rest)
+        target = id(events.value_of[write])
+        if events.site(write).kind == kinds.ITEM and target in inside:
+            yield (max(score, inside[target]), write, *rest)
+        else:
+            yield (score - (id(_owner(events, write)) in objects), write, *rest)
 
 
 def full_name_of(events, write, read):
