@@ -29,6 +29,9 @@ class RecordingObserver:
     def begin_test(self, name):
         self._sides = None
 
+    def set_up_shared(self, begins):
+        """Record it like the rest."""
+
     def end_test(self, name, outcome, exc):
         """True when there is nothing more to record."""
         return self._done

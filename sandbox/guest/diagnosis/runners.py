@@ -66,6 +66,12 @@ class Tests:
         self._observer.begin_test(self._from_workspace(name))
         return True
 
+    @guarded
+    def set_up_shared(self, begins):
+        """Hear of the set-up of what several tests share: its begin, and its end."""
+        if self.running is not None:
+            self._observer.set_up_shared(begins)
+
     def put_first(self, items):
         """Run the failing test first: the time may not do for all."""
         if self._observer.job.settings.get("in_order"):
@@ -154,6 +160,15 @@ def _plugin(tests, hookimpl):
             yield
             if began and tests.end_test():
                 item.session.shouldstop = "the time for this run is over"
+
+        @hookimpl(hookwrapper=True, tryfirst=True)
+        def pytest_fixture_setup(self, fixturedef, request):
+            shared = fixturedef.scope != "function"
+            if shared:
+                tests.set_up_shared(True)
+            yield
+            if shared:
+                tests.set_up_shared(False)
 
         @hookimpl(trylast=True)
         def pytest_collection_modifyitems(self, items):

@@ -42,6 +42,7 @@ class SpectrumObserver:
         self._files = set()
         self._tracer = choose(job.project)
         self._cut = ""
+        self._shared_depth, self._before_shared = 0, set()
 
     @guarded
     def start(self):
@@ -50,7 +51,19 @@ class SpectrumObserver:
 
     @guarded
     def begin_test(self, name):
+        self._shared_depth = 0
         self._tracer.restart()
+
+    @guarded
+    def set_up_shared(self, begins):
+        """Leave out what the first test of several runs for all of them: it tells nothing about this one."""
+        if begins and not self._shared_depth:
+            self._before_shared = self._tracer.take()
+            self._tracer.restart()
+        self._shared_depth += 1 if begins else -1
+        if not self._shared_depth:
+            self._tracer.restart()
+            self._tracer.take().update(self._before_shared)
 
     @guarded
     def end_test(self, name, outcome, exc):

@@ -294,6 +294,29 @@ def test_parameters_that_fail_alike_count_as_one_failure(diagnose: Diagnose) -> 
 
 
 @pytest.mark.skipif(sys.executable != PYTHON, reason="pytest is in the Python of the tests only")
+def test_fixtures_that_several_tests_share_are_no_suspects(diagnose: Diagnose) -> None:
+    shop = (
+        "def fill():\n    return clear()\n\ndef clear():\n    return []\n\n"
+        "def double(n):\n    if n > 2:\n        return n\n    return n * 2\n"
+    )
+    tests = (
+        "import pytest, unittest\nfrom shop import *\n\n"
+        "@pytest.fixture(scope='module', autouse=True)\ndef filled(request):\n"
+        "    return request.getfixturevalue('cleared'), fill()\n\n"
+        "@pytest.fixture(scope='session')\ndef cleared():\n    yield clear()\n\n"
+        "class Case(unittest.TestCase):\n    @classmethod\n    def setUpClass(cls):\n        clear()\n\n"
+        "    def test_one(self):\n        assert double(1) == 2\n\n"
+        "    def test_three(self):\n        assert double(3) == 6\n"
+    )
+    found = diagnose(
+        {"shop.py": shop, "test_shop.py": tests, "conftest.py": ""},
+        "test_shop.py::Case::test_three",
+        f"{PYTHON} -m pytest -q -p no:cacheprovider",
+    )
+    assert suspects(found) == [("double", 9)]
+
+
+@pytest.mark.skipif(sys.executable != PYTHON, reason="pytest is in the Python of the tests only")
 def test_modules_of_tests_are_recorded_wherever_their_code_begins(diagnose: Diagnose) -> None:
     tests = "# A comment.\n\nfrom shop import double\n\ndef test_double():\n    assert double(3) == 6\n"
     found = diagnose(

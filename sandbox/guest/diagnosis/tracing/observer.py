@@ -84,6 +84,9 @@ class TraceObserver:
             self._engine.restart()
             self._calls.test(name)
 
+    def set_up_shared(self, begins):
+        """Record it like the rest."""
+
     @guarded
     def end_test(self, name, outcome, exc):
         """Count a test, and note its failure. Returns True if the run should end."""
