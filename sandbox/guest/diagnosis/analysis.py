@@ -31,6 +31,8 @@ class _Analysis:
         self._spectrum = job.read("spectrum.json")
         self._scores = {(path, line): score for path, line, score in self._spectrum.get("lines") or ()}
         self._frames = failure.frames_of(exc, job)
+        if self._frames:
+            events.outermost = frame_number(self._frames[0][0], events.modules)
         self._sides = sides or _sides_of_unittest(exc)
         self._slice = Slice(events, self._starts(), _MAX_SLICE)
 

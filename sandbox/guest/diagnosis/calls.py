@@ -34,7 +34,7 @@ class Calls:
             while above in self._events.entered and len(found) < _MAX_DEPTH and above not in found:
                 found.append(above)
                 entered = self._events.entered[above]
-                if not entered:
+                if not entered or above == self._events.outermost:
                     break
                 above = self._events.frame_of[entered - 1]
             self._stacks[frame] = found

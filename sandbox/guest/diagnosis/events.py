@@ -73,10 +73,14 @@ class Events:
         """id of an object -> events that change it; made when it is asked for."""
         self.contents = {}
         """id of a container -> events that change it."""
+        self._executed = {}
+        """id of a namespace -> arguments of `exec` that give it."""
         self._by_site = {}
         self._wholes = {}
         self.entered = {}
         """frame -> the event of its start."""
+        self.outermost = None
+        """The frame that code which is not recorded has called: that of the failing test."""
         self._index()
 
     def __len__(self):
@@ -106,6 +110,8 @@ class Events:
             elif kind == kinds.ITEM:
                 if site.extra[0] != "load":
                     self.contents.setdefault(id(values[event]), []).append(event)
+            elif kind == kinds.ARGUMENT and site.extra is not None and is_container(values[event]):
+                self._executed.setdefault(id(values[event]), []).append(event)
             elif kind == kinds.ENTER:
                 self.entered[frames[event]] = event
 
@@ -198,6 +204,10 @@ class Events:
         position = bisect_left(found, event)
         return found[max(0, position - most) : position][::-1]
 
+    def execution(self, target, event):
+        """Last event before `event` that gave a namespace to `exec`; None if there is none."""
+        return _last(self._executed.get(id(target), ()), event)
+
     def key_of(self, event):
         """(True, key) of an item that is read or set; (False, None) if the key is not known."""
         site = self.site(event)
@@ -275,8 +285,11 @@ class Events:
         return self._wholes.get(site.number)
 
     def caller_event(self, frame):
-        """The last event of the frame that was running when a frame began, as far as the recording tells."""
-        entered = self.entered.get(frame)
+        """The last event of the frame that was running when a frame began, as far as the recording tells.
+
+        None for the outermost frame of the failure: what ran before it is over.
+        """
+        entered = None if frame == self.outermost else self.entered.get(frame)
         for _ in range(_RETURNED):
             if not entered or self.site(entered - 1).kind != kinds.RETURN:
                 break

@@ -13,6 +13,7 @@ import ast
 from . import sites
 from .sites import Scope, Site
 from .syntax_trees import (
+    RECORD,
     bound_names,
     complete_positions,
     has_docstring,
@@ -22,9 +23,10 @@ from .syntax_trees import (
     parameters,
     place_like,
     shared_defaults,
+    short_text,
 )
 
-RECORD, ENTER = "_@record", "_@enter"
+ENTER = "_@enter"
 FRAME = "_@frame"
 """Local variable with the number of its frame. No program can have it, and `import *` leaves it out."""
 
@@ -141,7 +143,7 @@ class _Module(ast.NodeTransformer):
             and node.value.value is None
         ):
             return node  # pytest frees the parts of an assertion that holds
-        node.value = self._wrap(node.value, sites.STORE, _text(node.targets[0]), tuple(names))
+        node.value = self._wrap(node.value, sites.STORE, short_text(node.targets[0]), tuple(names))
         self._bind(*names)
         store = self._deps[-1]
         node.targets = [self._target(target, store) for target in node.targets]
@@ -151,14 +153,14 @@ class _Module(ast.NodeTransformer):
         if node.value is None or self._in_class:
             return node
         names = tuple(bound_names(node.target))
-        node.value = self._wrap(node.value, sites.STORE, _text(node.target), names)
+        node.value = self._wrap(node.value, sites.STORE, short_text(node.target), names)
         self._bind(*names)
         node.target = self._target(node.target, self._deps[-1])
         return node
 
     def _do_AugAssign(self, node):
         names = tuple(bound_names(node.target))
-        name = _text(node.target)
+        name = short_text(node.target)
         node.value = self._wrap(node.value, sites.AUGMENTED, name)
         value = self._deps[-1]
         if not names:
@@ -220,7 +222,7 @@ class _Module(ast.NodeTransformer):
         return node
 
     def _do_For(self, node):
-        node.iter = self._wrap(node.iter, sites.ITERABLE, _text(node.target))
+        node.iter = self._wrap(node.iter, sites.ITERABLE, short_text(node.target))
         loop = self._deps[-1]
         names = list(bound_names(node.target))
         self._bind(*names)
@@ -307,7 +309,7 @@ class _Module(ast.NodeTransformer):
         return self._wrap(node, kind, name, extra)
 
     def _item(self, node, use, store=None):
-        text = _text(node.value)
+        text = short_text(node.value)
         node.value = self._wrap(node.value, sites.ITEM, text, None)
         base = self._rewriter.sites[self._deps[-1]]
         key = node.slice
@@ -355,15 +357,17 @@ class _Module(ast.NodeTransformer):
             node.func = self._method(node.func)
         elif not isinstance(node.func, ast.Name):
             node.func = self.visit(node.func)
-        elif node.func.id.startswith("@py_assert"):
-            self._deps.append(node.func.id)
+        elif self._scope.parent is not None and node.func.id in self._scope.bound:
+            self._deps.append(
+                node.func.id
+            )  # a local one: `@py_assert1`, or a function that a call has returned
         if whole or pure:
             self._arguments(node, pure)
             return node
         base, outer = self._deps[before:], self._deps[:before]
         self._deps = []
         self._arguments(node, False)
-        site = self._add(sites.CALL, node.lineno, _text(node.func))
+        site = self._add(sites.CALL, node.lineno, short_text(node.func))
         site.deps, site.is_call = tuple(base + self._deps), True
         self._deps = outer
         outer.append(site.number)
@@ -375,18 +379,20 @@ class _Module(ast.NodeTransformer):
         if _is_frames_own(func.value) or mentions_pytest(func.value, deep=False):
             return func
         use = "mutate" if func.attr in sites.MUTATORS else "method"
-        text = _text(func.value)
+        text = short_text(func.value)
         func.value = self._base(func.value, sites.BASE, func.attr, (use, text))
         return func
 
     def _arguments(self, node, pure):
+        is_exec, code = isinstance(node.func, ast.Name) and node.func.id == "exec", None
         for number, argument in enumerate(node.args):
             if isinstance(argument, ast.Starred):
                 argument.value = self.visit(argument.value)
             elif pure or isinstance(argument, (ast.Constant, ast.Lambda, ast.GeneratorExp)):
                 node.args[number] = self.visit(argument)
             else:
-                node.args[number] = self._wrap(argument, sites.ARGUMENT, _text(argument))
+                node.args[number] = self._wrap(argument, sites.ARGUMENT, short_text(argument), code)
+                code = self._deps[-1] if is_exec and not number else code
         for keyword in node.keywords:
             if pure or isinstance(keyword.value, ast.Constant) or keyword.arg is None:
                 keyword.value = self.visit(keyword.value)
@@ -398,8 +404,8 @@ class _Module(ast.NodeTransformer):
             return self.generic_visit(node)
         node.test = self._wrap(node.test, sites.TEST, "if")
         test = self._deps[-1]
-        node.body = self._wrap(node.body, sites.BRANCH, _text(node.body), test)
-        node.orelse = self._wrap(node.orelse, sites.BRANCH, _text(node.orelse), test)
+        node.body = self._wrap(node.body, sites.BRANCH, short_text(node.body), test)
+        node.orelse = self._wrap(node.orelse, sites.BRANCH, short_text(node.orelse), test)
         return node
 
     def visit_Yield(self, node):
@@ -431,7 +437,7 @@ class _Module(ast.NodeTransformer):
 
     def _parts(self, node):
         for each in node.generators:
-            each.iter = self._wrap(each.iter, sites.ITERABLE, _text(each.target))
+            each.iter = self._wrap(each.iter, sites.ITERABLE, short_text(each.target))
             each.ifs = [self.visit(condition) for condition in each.ifs]
         if isinstance(node, ast.DictComp):
             node.key = self.visit(node.key)
@@ -474,28 +480,11 @@ def _qualified(scope, name):
     return name if scope.parent is None else f"{scope.name}.{name}"
 
 
-def _text(node):
-    """Short text of a target or of a receiver: `order.lines[2]`."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        return f"{_text(node.value)}.{node.attr}"
-    if isinstance(node, ast.Subscript):
-        return f"{_text(node.value)}[…]"
-    if isinstance(node, (ast.Tuple, ast.List)):
-        return ", ".join(map(_text, node.elts[:4]))
-    if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Name) and node.func.id == RECORD:
-            return _text(node.args[2])
-        return f"{_text(node.func)}(…)"
-    if isinstance(node, ast.Constant):
-        return repr(node.value)[:30]
-    return "…"
-
-
 def _is_frames_own(node):
     """True for `super()` and the like, which depend on the frame that calls them."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _OF_FRAME
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+        return False
+    return node.func.id in _OF_FRAME and not (node.func.id == "exec" and len(node.args) > 1)
 
 
 __all__ = ["ENTER", "FRAME", "RECORD", "Rewriter"]

@@ -73,7 +73,7 @@ class Site:
         """Names that it reads (str), and sites of its parts (int)."""
         self.extra = None
         """The names of a store; how a base is used; the site of an item's key, or a constant one;
-        of a branch, the site of its condition."""
+        of a branch, the site of its condition; of an argument of `exec`, the site of the code."""
         self.is_call = False
         self.augments = False
         self.control = None

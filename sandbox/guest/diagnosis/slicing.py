@@ -59,7 +59,11 @@ def causes(events, event):
         yield events.caller_event(frame), _CONTROL
         return
     returned = events.returned_by(event) if site.is_call else None
-    if returned is not None:
+    code = site.extra if kind == kinds.ARGUMENT else None
+    if code is not None:  # a namespace is what the code makes it
+        yield events.last_of_site(code, frame, event), 1
+        yield from ((cause, max(weight, _WEAK)) for cause, weight in _parts(events, event))
+    elif returned is not None:
         yield returned, 1
         # Which arguments matter is seen inside of the call.
         yield from ((cause, max(weight, _WEAK)) for cause, weight in _parts(events, event))
@@ -159,6 +163,9 @@ def _item(events, base, event):
             return
         added = any(events.value_of[argument] is wanted for argument in arguments_of(events, change))
         yield change, (1 if added else 2)
+    executed = events.execution(events.value_of[base], event)
+    if executed is not None:
+        yield executed, 1
 
 
 def _contents(events, value, event):
@@ -167,6 +174,7 @@ def _contents(events, value, event):
         return
     for number, change in enumerate(events.changes(value, event, _MAX_CHANGES)):
         yield change, 1 + number // 8
+    yield events.execution(value, event), 1
 
 
 def arguments_of(events, event):

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import ast
 
+RECORD = "_@record"
+"""Name of the function that records a value."""
 _OF_PYTEST = ("@py_format", "@pytest_ar", "@py_builtins")
 
 
@@ -16,6 +18,25 @@ def imported_modules(tree):
         if isinstance(node, ast.Import):
             found.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
     return found
+
+
+def short_text(node):
+    """Short text of a target or of a receiver: `order.lines[2]`."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return f"{short_text(node.value)}.{node.attr}"
+    if isinstance(node, ast.Subscript):
+        return f"{short_text(node.value)}[…]"
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return ", ".join(map(short_text, node.elts[:4]))
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Name) and node.func.id == RECORD:
+            return short_text(node.args[2])
+        return f"{short_text(node.func)}(…)"
+    if isinstance(node, ast.Constant):
+        return repr(node.value)[:30]
+    return "…"
 
 
 def bound_names(target):

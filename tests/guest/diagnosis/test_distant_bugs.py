@@ -273,6 +273,30 @@ print(Shop(load(sys.argv[1])).price())
     assert ("found[…]", "None", 7) in chain(found)
 
 
+def test_the_way_back_goes_through_code_that_was_made_and_run(diagnose: Diagnose) -> None:
+    shop = """\
+def body_of(n):
+    return "n * " + str(n + 1)
+
+def make(n):
+    source = "def times(n): return " + body_of(n)
+    space = {}
+    exec(compile(source, "<made>", "exec"), {}, space)
+    return space["times"]
+"""
+    tests = (
+        HEAD + "    def test_bad(self):\n        double = make(2)\n        self.assertEqual(double(5), 10)\n"
+    )
+    links = chain(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
+    assert [(name, line) for name, _, line in links[1:5]] == [
+        ("double", 6),
+        ("make()", 8),
+        ("space", 7),
+        ("source", 5),
+    ]
+    assert links[5] == ("body_of()", "'n * 3'", 2)
+
+
 @pytest.mark.skipif(sys.executable != PYTHON, reason="pytest is in the Python of the tests only")
 def test_parameters_that_fail_alike_count_as_one_failure(diagnose: Diagnose) -> None:
     shop = "def double(n):\n    if n > 2:\n        return n\n    return n * 2\n"
