@@ -21,6 +21,8 @@ from sandbox.session.diagnosis import (
 _MAX_SUSPECTS, _FEW_SUSPECTS = 4, 2
 _MAX_ALIASES = 2
 _MAX_KEPT = 2
+_LEAST = 0.3
+"""Suspicion below which kept state is not told: nearly every program keeps some."""
 _BEHIND = 0.75
 """Less suspicion than the first one has, by which others are left out."""
 _MAX_VALUES = 2
@@ -38,10 +40,11 @@ def render_diagnosis(found: Diagnosis) -> str:
     appearance.
     """
     recording = found.recording or Recording()
-    told = bool(recording.aliases or recording.kept)
+    kept = select_kept(recording.kept)
+    told = bool(recording.aliases or kept)
     parts = [
         *_aliases_text(recording.aliases),
-        *_kept_text(recording.kept),
+        *_kept_text(kept),
         *_suspects_text(found.spectrum, recording.suspects, _FEW_SUSPECTS if told else _MAX_SUSPECTS),
         *_chain_text(recording, _FEW_LINKS if told else _MAX_LINKS),
         *_values_text(recording),
@@ -149,11 +152,14 @@ def _named(place: Place, word: str, name: str) -> str:
     return f"{_place(place)}{'' if told else f' {word} {name}'}: {text}"
 
 
+def select_kept(found: list[Kept]) -> list[Kept]:
+    """Select the kept state that is suspect enough to be told, the best first."""
+    least = max(_LEAST, found[0].score - _BEHIND) if found else _LEAST
+    return [one for one in found if one.score >= least][:_MAX_KEPT]
+
+
 def _kept_text(found: list[Kept]) -> list[str]:
-    if not found:
-        return []
-    near = [one for one in found if one.score >= found[0].score - _BEHIND]
-    return ["state that one call leaves to the next:", *(_kept_line(one) for one in near[:_MAX_KEPT])]
+    return ["state that one call leaves to the next:", *map(_kept_line, found)] if found else []
 
 
 def _kept_line(one: Kept) -> str:

@@ -10,6 +10,7 @@ from sandbox.errors import InvalidArgument, NotFound
 from sandbox.session.diagnosis import Diagnosis, Kept, Place, Recording
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
+from tools._diagnosis import select_kept
 from tools._text import number_lines, number_without_docstring
 
 _MAX_FUNCTION = 900
@@ -91,7 +92,7 @@ def _best_first(found: Diagnosis) -> list[list[Place]]:
     recording = found.recording or Recording()
     told = [
         *(place for alias in recording.aliases[:2] for place in (alias.changed, alias.stored)),
-        *(place for kept in recording.kept[:2] for place in _places_of(kept)),
+        *(place for kept in select_kept(recording.kept) for place in _places_of(kept)),
     ]
     suspects = (recording.suspects or (found.spectrum.suspects if found.spectrum else []))[:5]
     functions: dict[tuple[str, str], list[Place]] = {}

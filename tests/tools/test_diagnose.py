@@ -93,8 +93,17 @@ def test_both_ends_of_a_shared_object_are_told() -> None:
 
 
 def test_both_ends_of_state_that_is_kept_are_told() -> None:
-    kept = {"written": GROUP, "read": {**GROUP, "line": 9}, "name": "self.seen", "function": "Order.total"}
-    assert diagnosis(recording={"kept": [kept] * 3}) == "\n".join(
+    kept = {
+        "written": GROUP,
+        "read": {**GROUP, "line": 9},
+        "name": "self.seen",
+        "function": "Order.total",
+        "score": 1.2,
+    }
+    others = [{**kept, "score": 0.9}, {**kept, "score": 0.8}, {**kept, "score": 0.2}]
+    assert diagnosis(recording={"kept": others[2:]}) == ""
+    assert diagnosis(recording={"kept": [kept, others[2]]}).count("self.seen") == 1
+    assert diagnosis(recording={"kept": [kept, *others]}) == "\n".join(
         [
             "state that one call leaves to the next:",
             *[
@@ -126,7 +135,9 @@ def test_shared_objects_and_state_come_first_and_little_of_the_rest_after_them()
     )
     assert [line[:8] for line in lines if line[0] != " "] == ["suspects", "way back"]
     assert len(lines) == 2 + 4 + 7 + 1
-    recording["kept"] = [{"written": GROUP, "read": GROUP, "name": "self.seen", "function": "merged"}]
+    recording["kept"] = [
+        {"written": GROUP, "read": GROUP, "name": "self.seen", "function": "merged", "score": 1}
+    ]
     lines = render_diagnosis(Diagnosis.model_validate({"spectrum": spectrum, "recording": recording})).split(
         "\n"
     )
