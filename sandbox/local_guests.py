@@ -58,6 +58,8 @@ class Record:
     """Folder of the repository inside, if the sandbox has a root of its own."""
     server: str = ""
     alone_s: float = 0.0
+    memory_bytes: int = 0
+    """Memory that the server sees to, of all its processes together; 0 if something else does."""
     in_place: bool = False
     """True if `workspace` is the user's own folder, which must never be removed."""
 

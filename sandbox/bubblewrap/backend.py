@@ -43,6 +43,7 @@ from sandbox.bubblewrap.command import (
     tmpfs_bytes,
 )
 from sandbox.bubblewrap.control_groups import make_groups, remove_groups
+from sandbox.bubblewrap.memory_watch import MemoryWatch, can_watch
 from sandbox.bubblewrap.seccomp import compile_filter
 from sandbox.errors import BackendUnavailable, InvalidArgument, SandboxLost
 from sandbox.host_files import in_thread
@@ -106,6 +107,7 @@ class BubblewrapBackend(LocalBackend):
         """`environ`: source of PATH and XDG_RUNTIME_DIR. Programs get nothing of it."""
         super().__init__(environ)
         self._interpreters: dict[str, Interpreter] = {}
+        self._memory = MemoryWatch()
 
     async def probe(self) -> str:
         """Make a sandbox, and describe its version and interpreter.
@@ -205,6 +207,7 @@ class BubblewrapBackend(LocalBackend):
                 await remove(base)
                 remove_groups(groups)
             raise
+        watched = not groups and can_watch()
         record = Record(
             key=spec.key,
             owner=spec.owner,
@@ -220,7 +223,8 @@ class BubblewrapBackend(LocalBackend):
             pooled=spec.pooled,
             kept=spec.lifetime.kept,
             backend=self.name,
-            isolation=confinement(spec, bool(groups)),
+            isolation=confinement(spec, grouped=bool(groups), watched=watched),
+            memory_bytes=spec.limits.memory_bytes if watched else 0,
             network=spec.network,
             workdir=str(spec.workdir),
             server=await anyio.to_thread.run_sync(self.servers.hold),
@@ -228,6 +232,7 @@ class BubblewrapBackend(LocalBackend):
         )
         record.write()
         self.servers.note(str(pid))
+        self._watch(record)
         return BubblewrapSandbox(record, boot, env, stream, self.servers)
 
     async def adopt(self, found: SandboxInfo) -> Sandbox:
@@ -240,8 +245,13 @@ class BubblewrapBackend(LocalBackend):
             if str(record.pid) == found.place and record.key == found.key and record.alive():
                 boot = guest_bundle.Boot(HOME, PurePosixPath(record.workdir))
                 env = environment(SandboxSpec("", ""), Interpreter(Path(record.python), ()))
+                self._watch(record)
                 return BubblewrapSandbox(record, boot, env, None, self.servers)
         raise SandboxLost(_GONE, _AGAIN)
+
+    def _watch(self, record: Record) -> None:
+        if record.memory_bytes:
+            self._memory.add(record.pid, record.started, record.memory_bytes)
 
     def _bwrap(self) -> str:
         found = shutil.which("bwrap", path=self.environ.get("PATH"))

@@ -67,8 +67,11 @@ def _beginning(file: Path) -> bytes:
         return b""
 
 
-def confinement(spec: SandboxSpec, grouped: bool) -> str:
-    """Describe the protection of the host, for people and models. `grouped`: it has control groups."""
+def confinement(spec: SandboxSpec, *, grouped: bool, watched: bool) -> str:
+    """Describe the protection of the host, for people and models.
+
+    `grouped`: it has control groups. `watched`: the server kills what uses too much memory.
+    """
     limits = spec.limits
     memory = f"{limits.memory_bytes >> 20} MiB memory"
     # The number that a user may have does not hold for root.
@@ -78,7 +81,7 @@ def confinement(spec: SandboxSpec, grouped: bool) -> str:
         "no capabilities",
         "not root",
         "read-only system",
-        memory if grouped else f"{memory} a process",
+        memory if grouped or watched else f"{memory} a process",
         f"{limits.cpus:g} CPUs" if grouped else "no limit on CPUs",
         f"{limits.pids} processes" if counted else "no limit on processes",
     ]
