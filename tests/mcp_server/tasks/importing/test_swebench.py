@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mcp_server.tasks.importing.git_history import FORGET_LATER
 from mcp_server.tasks.importing.importer import Given, ImportRequest
 from mcp_server.tasks.importing.test_commands import CONDA_PATH, from_table
 from sandbox.errors import InvalidArgument
@@ -64,7 +65,7 @@ def test_a_record_of_the_first_generation_takes_image_and_command_by_the_convent
     assert task.test_patch() == TEST_PATCH.encode()
     assert facts.source.commit == "0" * 40
     assert json.loads((task.folder / "tests" / "config.json").read_text("utf-8")) == row
-    assert facts.setup == []
+    assert facts.setup == [FORGET_LATER]
 
 
 def test_a_record_of_the_second_generation_brings_its_own(tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ def test_a_record_of_live_has_commands_and_an_image_without_conda(tmp_path: Path
     facts = tasks["acme__shop-1"].facts
     assert facts.image == "starryzhang/sweb.eval.x86_64.acme_1776_shop-1"
     assert (facts.entrypoint, facts.env) == ("python -m pytest -rA", {})
-    assert facts.source.benchmark == "swebench_live"
+    assert (facts.source.benchmark, facts.setup) == ("swebench_live", [FORGET_LATER])
     assert skipped == {
         "b__b-2": "no command is known that runs its tests in Python Name one with `--entrypoint`."
     }
@@ -231,7 +232,7 @@ def test_in_an_image_the_test_patch_is_applied_by_the_set_up(tmp_path: Path) -> 
     long = TEST_PATCH + "".join(f"# {number * 7919 % 100_003}\n" for number in range(20_000))
     source = rows(tmp_path / "a.jsonl", record(test_patch=long))
     task = import_all(source, ImportRequest(tmp_path / "out", apply_test_patch=True))[0]["acme__shop-1"]
-    assert len(task.facts.setup) > 2
+    assert (task.facts.setup[0], len(task.facts.setup) > 3) == (FORGET_LATER, True)
     assert task.facts.setup[-1].endswith("apply --whitespace=nowarn - && rm .pdbox-test.patch")
     assert task.test_patch() is None
 
