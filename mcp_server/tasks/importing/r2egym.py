@@ -15,7 +15,8 @@ from mcp_server.tasks.importing.draft import Draft, Options, Skipped
 from mcp_server.tasks.importing.fields import Short, Statement
 from mcp_server.tasks.importing.git_history import FORGET_LATER
 from mcp_server.tasks.importing.patches import apply_in_setup, diff_file
-from mcp_server.tasks.importing.records import is_of, read_drafts
+from mcp_server.tasks.importing.records import read_drafts
+from mcp_server.tasks.importing.source import Source
 from mcp_server.tasks.importing.swebench import in_image, in_tree
 from mcp_server.tasks.importing.test_commands import TestCommand
 from mcp_server.tasks.importing.trees import check_patches, write_source
@@ -144,14 +145,14 @@ class Record(_Part):
         return self.docker_image.rpartition("/")[2]
 
 
-def recognize(source: Path) -> bool:
+def recognize(source: Source) -> bool:
     """Tell whether `source` is a file or a folder of such records."""
-    return is_of(
-        source, lambda row: {"docker_image", "parsed_commit_content", "expected_output_json"} <= row.keys()
+    return source.is_of(
+        lambda row: {"docker_image", "parsed_commit_content", "expected_output_json"} <= row.keys()
     )
 
 
-def read(source: Path, options: Options) -> Iterator[Draft | Skipped]:
+def read(source: Source, options: Options) -> Iterator[Draft | Skipped]:
     """Yield the records."""
     return read_drafts(source, partial(_draft, options), "docker_image")
 

@@ -16,7 +16,8 @@ from mcp_server.tasks.importing.draft import Draft, Options, Skipped
 from mcp_server.tasks.importing.fields import Commands, Ids, Patch, Short
 from mcp_server.tasks.importing.git_history import FORGET_LATER
 from mcp_server.tasks.importing.patches import apply_in_setup
-from mcp_server.tasks.importing.records import files_of, first_row, read_drafts
+from mcp_server.tasks.importing.records import read_drafts
+from mcp_server.tasks.importing.source import Source, files_of
 from mcp_server.tasks.importing.test_commands import (
     CONDA_PATH,
     TestCommand,
@@ -59,17 +60,17 @@ class Record(BaseModel):
         return bool(self.test_cmds)
 
 
-def recognize(source: Path) -> bool:
+def recognize(source: Source) -> bool:
     """Tell whether `source` is a file or a folder of such records."""
     try:
-        return "instance_id" in first_row(source)
+        return "instance_id" in source.first_row()
     except InvalidArgument:
         # Damaged, or without pyarrow: reading it says so.
         binary = (".parquet", ".arrow")
-        return source.is_file() or any(file.suffix.lower() in binary for file in files_of(source))
+        return source.path.is_file() or any(file.suffix.lower() in binary for file in files_of(source.path))
 
 
-def read(source: Path, options: Options) -> Iterator[Draft | Skipped]:
+def read(source: Source, options: Options) -> Iterator[Draft | Skipped]:
     """Yield the records."""
 
     def draft(row: Any) -> Draft:

@@ -14,7 +14,8 @@ from mcp_server.tasks.importing.draft import Draft, Options, Skipped
 from mcp_server.tasks.importing.fields import Ids, Patch, Short, Statement
 from mcp_server.tasks.importing.git_history import BEGIN_ANEW
 from mcp_server.tasks.importing.patches import apply_in_setup, reverse_patch
-from mcp_server.tasks.importing.records import is_of, read_drafts
+from mcp_server.tasks.importing.records import read_drafts
+from mcp_server.tasks.importing.source import Source
 from mcp_server.tasks.importing.swebench import in_image, in_tree
 from mcp_server.tasks.importing.test_commands import CONDA_PATH, TestCommand, by_pytest
 from mcp_server.tasks.importing.trees import apply_patch, remove_links_out, write_source
@@ -61,12 +62,12 @@ class Record(BaseModel):
         return name.replace("__", "/", 1), commit
 
 
-def recognize(source: Path) -> bool:
+def recognize(source: Source) -> bool:
     """Tell whether `source` is a file or a folder of such records."""
-    return is_of(source, lambda row: "swesmith." in str(row.get("image_name")))
+    return source.is_of(lambda row: "swesmith." in str(row.get("image_name")))
 
 
-def read(source: Path, options: Options) -> Iterator[Draft | Skipped]:
+def read(source: Source, options: Options) -> Iterator[Draft | Skipped]:
     """Yield the records."""
     return read_drafts(source, partial(_draft, options))
 

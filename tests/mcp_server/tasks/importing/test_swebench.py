@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,27 @@ def test_every_kind_of_file_holds_the_same_records(tmp_path: Path) -> None:
         tasks, skipped = import_all(tmp_path / name, ImportRequest(tmp_path / "out" / name))
         assert (sorted(tasks), skipped) == (["acme__shop-1", "acme__shop-2"], {}), name
         assert tasks["acme__shop-2"].facts.fail_to_pass == ["a::b"], name
+
+
+@pytest.mark.parametrize("end", ["]", ""], ids=["whole", "damaged"])
+def test_a_file_is_parsed_once_however_many_formats_look_at_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    text = f"[{json.dumps(record())}{end}"
+    (tmp_path / "rows.json").write_text(text, "utf-8")
+    parsed: list[int] = []
+    loads = json.loads
+
+    def note(data: str | bytes) -> Any:
+        parsed.append(len(data))
+        return loads(data)
+
+    monkeypatch.setattr("mcp_server.tasks.importing.source.json.loads", note)
+    with nullcontext() if end else pytest.raises(InvalidArgument, match=r"rows\.json is not valid JSON"):
+        assert list(import_all(tmp_path / "rows.json", ImportRequest(tmp_path / "out"))[0]) == [
+            "acme__shop-1"
+        ]
+    assert parsed.count(len(text)) == 1
 
 
 def test_a_clone_gives_each_record_the_tree_of_its_commit(tmp_path: Path) -> None:
