@@ -1,4 +1,4 @@
-"""What is imported, and the rows of a data set: JSON, JSON Lines, and Parquet or Arrow by pyarrow."""
+"""Source of an import, and the rows of a data set: JSON, JSON Lines, and Parquet or Arrow by pyarrow."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_rows(files: list[Path]) -> Iterator[Any]:
 
 
 class Source:
-    """What is imported: a file or a folder. As a data set it is read once, however many readers look at its first row."""
+    """File or folder that is imported. As a data set it is read once, however many readers look at its first row."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
