@@ -10,7 +10,7 @@ import anyio
 from pydantic import BaseModel, ConfigDict
 
 from mcp_server.tasks.folder import SOLVE_SCRIPT, Task, load_task
-from mcp_server.tasks.judging import Outcomes
+from mcp_server.tasks.judging import GOOD, Outcomes
 from mcp_server.tasks.opening import SOLUTION_FOLDER, Sandboxes
 from mcp_server.tasks.scoring import (
     Verdict,
@@ -26,8 +26,8 @@ from sandbox.errors import PdboxError
 from sandbox.session.debugger import Stop
 from sandbox.session.session import Session
 
-_STOP_S = 300.0
-"""Time until the program has to stop in the debugger."""
+_LEAST_S, _RUNS, _MOST_S = 30.0, 5, 300.0
+"""The program has to stop in the debugger in this many seconds and times that its tests take, but no more than the last."""
 NOT_RUN = "-"
 
 
@@ -123,19 +123,30 @@ async def _check_before(sandboxes: Sandboxes, task: Task, progress: Progress) ->
         if task.has_tests:
             ok = broken.passed == 0 and kept.is_complete
             text = f"{failed} of {broken.total} fail, {kept.passed} of {kept.total} pass"
+            text += _wrongly_listed(task, outcomes)
         else:
             ok, text = run.exit_code != 0, f"exit code {run.exit_code}"
         before = Check(ok=ok, text=text, seconds=round(time.monotonic() - began, 2))
-        return before, await _check_stop(session, task, progress)
+        patience = min(_LEAST_S + _RUNS * run.duration_s, _MOST_S)
+        return before, await _check_stop(session, task, patience, progress)
 
 
-async def _check_stop(session: Session, task: Task, progress: Progress) -> Check:
+def _wrongly_listed(task: Task, outcomes: Outcomes) -> str:
+    """Name the first tests that don't do before the fix what the task says; empty if there are none."""
+    fine = next((name for name in task.facts.fail_to_pass if outcomes.of(name) in GOOD), "")
+    bad = next((name for name in task.facts.pass_to_pass if outcomes.of(name) not in GOOD), "")
+    return "".join(
+        f"; {what}: {name[:200]}" for what, name in (("passes already", fine), ("does not pass", bad)) if name
+    )
+
+
+async def _check_stop(session: Session, task: Task, patience: float, progress: Progress) -> Check:
     """Let the failing test stop in the debugger."""
     progress("stopping in the debugger")
     began = time.monotonic()
     text = ""
     for entrypoint in await _debug_commands(session, task):
-        stop = await _run_until_stop(session, entrypoint)
+        stop = await _run_until_stop(session, entrypoint, patience)
         text = _describe(stop)
         if stop.state == "stopped":
             return Check(ok=True, text=text, seconds=round(time.monotonic() - began, 2))
@@ -153,8 +164,8 @@ async def _debug_commands(session: Session, task: Task) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-async def _run_until_stop(session: Session, entrypoint: str) -> Stop:
-    with anyio.move_on_after(_STOP_S):
+async def _run_until_stop(session: Session, entrypoint: str, patience: float) -> Stop:
+    with anyio.move_on_after(patience):
         stop = await session.debugger.command("c", entrypoint=entrypoint, timeout_s=60)
         while stop.state == "running":
             stop = await session.debugger.wait(timeout_s=60)

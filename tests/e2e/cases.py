@@ -162,6 +162,13 @@ def find_cases() -> list[Case]:
     return [Case(path.parent) for path in [*sorted(OWN.glob("*/case.json")), *found]]
 
 
+def nearest_python(version: str) -> str:
+    """The image of the tests that is closest to what the case was verified with."""
+    return {"3.7": "3.9", "3.8": "3.9", "3.10": "3.11", "3.11": "3.11", "3.12": "3.13", "3.13": "3.13"}[
+        version
+    ]
+
+
 def wheels(requirements: list[str], python: str, cache: Path, *platforms: str) -> Path:
     """A folder with the wheels of `requirements` for CPython `python`, fetched once.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cases import Case, Hunk, Probe, find_cases, wheels
+from tests.e2e.cases import Case, Hunk, Probe, find_cases, nearest_python, wheels
 from tests.e2e.client import Session, ToolFailed, pdbox
 
 pytestmark = [pytest.mark.docker, pytest.mark.anyio]
@@ -49,13 +49,6 @@ async def opened(case: Case, place: Path, wheel_cache: Path) -> AsyncIterator[Se
             setup=[f"{INSTALL} {' '.join(requirements)}"] if requirements else [],
         )
         yield session
-
-
-def nearest_python(version: str) -> str:
-    """The image of the tests that is closest to what the case was verified with."""
-    return {"3.7": "3.9", "3.8": "3.9", "3.10": "3.11", "3.11": "3.11", "3.12": "3.13", "3.13": "3.13"}[
-        version
-    ]
 
 
 async def read_outcomes(session: Session) -> dict[str, str]:

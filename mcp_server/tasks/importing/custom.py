@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mcp_server.tasks.folder import read_bytes
 from mcp_server.tasks.importing.draft import Draft, Options, Skipped
 from mcp_server.tasks.importing.folder import INSTRUCTION, TESTS
+from mcp_server.tasks.importing.source import Source
 from mcp_server.tasks.importing.trees import copy_tree
 from mcp_server.tasks.model import Name, TaskFacts, TaskLimits, TaskSource, Text, Variable
 from sandbox.errors import InvalidArgument
@@ -51,21 +52,23 @@ class _Config(BaseModel):
     run_timeout: Annotated[float, Field(gt=0, le=86_400)] | None = None
 
 
-def recognize(source: Path) -> bool:
+def recognize(source: Source) -> bool:
     """Tell whether `source` is a configuration file, or a folder with rule files of debug-gym."""
-    if source.suffix.lower() in (".yaml", ".yml"):
-        return source.is_file()
-    return source.is_dir() and any((source / name).is_file() for name in _RULES)
+    path = source.path
+    if path.suffix.lower() in (".yaml", ".yml"):
+        return path.is_file()
+    return path.is_dir() and any((path / name).is_file() for name in _RULES)
 
 
-def read(source: Path, options: Options) -> Iterator[Draft | Skipped]:
+def read(source: Source, options: Options) -> Iterator[Draft | Skipped]:
     """Yield the repository that the configuration names, or that `source` is.
 
     Raises:
         InvalidArgument: the configuration is invalid, or names no repository.
     """
-    config = _Config() if source.is_dir() else _parse(source)
-    folder = source if source.is_dir() else options.source or _find(source, config.task_data.path or "")
+    path = source.path
+    config = _Config() if path.is_dir() else _parse(path)
+    folder = path if path.is_dir() else options.source or _find(path, config.task_data.path or "")
     name = config.task_name or folder.resolve().name
     terminal, task = config.terminal, config.task_data
     facts = TaskFacts(

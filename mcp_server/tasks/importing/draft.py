@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from mcp_server.tasks.importing.source import Source
 from mcp_server.tasks.model import TaskFacts
 
 
@@ -55,11 +56,11 @@ class Options:
 class Reader(Protocol):
     """A module that reads one kind of source."""
 
-    def recognize(self, source: Path) -> bool:
+    def recognize(self, source: Source) -> bool:
         """Tell whether `source` is of this kind."""
         ...
 
-    def read(self, source: Path, options: Options) -> Iterator[Draft | Skipped]:
+    def read(self, source: Source, options: Options) -> Iterator[Draft | Skipped]:
         """Yield the tasks in `source`.
 
         Raises:

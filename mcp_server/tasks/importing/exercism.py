@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mcp_server.tasks.folder import MAX_INSTRUCTION, read_bytes
 from mcp_server.tasks.importing.draft import Draft, Options, Skipped
 from mcp_server.tasks.importing.patches import diff_file
+from mcp_server.tasks.importing.source import Source
 from mcp_server.tasks.importing.trees import copy_tree, read_inside
 from mcp_server.tasks.model import Inside, TaskFacts, TaskSource
 from sandbox.errors import InvalidArgument
@@ -44,14 +45,14 @@ class _Config(BaseModel):
     files: _Files
 
 
-def recognize(source: Path) -> bool:
+def recognize(source: Source) -> bool:
     """Tell whether `source` is an exercise, a folder of them, or a clone of a track or of aider's benchmark."""
-    return bool(_folders(source))
+    return bool(_folders(source.path))
 
 
-def read(source: Path, options: Options) -> Iterator[Draft | Skipped]:
+def read(source: Source, options: Options) -> Iterator[Draft | Skipped]:
     """Yield the exercises; their tests have to pass all."""
-    for folder in _folders(source):
+    for folder in _folders(source.path):
         name = folder.name.replace("-", "_")
         try:
             yield _draft(name, folder)

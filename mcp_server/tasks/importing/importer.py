@@ -24,7 +24,7 @@ from mcp_server.tasks.importing import (
 )
 from mcp_server.tasks.importing.draft import Draft, Options, Reader, Skipped
 from mcp_server.tasks.importing.patches import diff_trees
-from mcp_server.tasks.importing.records import first_row
+from mcp_server.tasks.importing.source import Source
 from mcp_server.tasks.importing.trees import is_archive, unpack
 from mcp_server.tasks.model import TaskFacts
 from sandbox.errors import InvalidArgument, NotFound, PdboxError
@@ -112,7 +112,7 @@ def import_tasks(source: Path, request: ImportRequest) -> Iterator[Task | Skippe
     # Beside the tasks, so that each appears as a whole, by a rename. Searches for tasks pass over hidden folders.
     with tempfile.TemporaryDirectory(prefix=".import-", dir=request.out) as name:
         scratch = Path(name)
-        source = _unpack(source, scratch / "archive")
+        opened = Source(_unpack(source, scratch / "archive"))
         repositories = _unpack(request.source, scratch / "repositories") if request.source else None
         given = request.given
         options = Options(
@@ -122,27 +122,27 @@ def import_tasks(source: Path, request: ImportRequest) -> Iterator[Task | Skippe
             has_entrypoint=bool(given.entrypoint),
             prepares=bool(given.requirements or given.setup or given.env),
         )
-        reader = _reader(source, request)
-        yield from _Writer(request, scratch).write_all(reader.read(source, options))
+        reader = _reader(opened, request)
+        yield from _Writer(request, scratch).write_all(reader.read(opened, options))
 
 
 def _unpack(path: Path, to: Path) -> Path:
     return unpack(path, to) if is_archive(path) else path
 
 
-def _reader(source: Path, request: ImportRequest) -> Reader:
+def _reader(source: Source, request: ImportRequest) -> Reader:
     if request.format is not None:
         reader = READERS[request.format]
         if not reader.recognize(source):
-            first_row(source)  # says why, if it is a data set that can't be read
-            raise InvalidArgument(f"{source} holds nothing of the format {request.format}.")
+            source.first_row()  # says why, if it is a data set that can't be read
+            raise InvalidArgument(f"{source.path} holds nothing of the format {request.format}.")
         return reader
     for name, reader in READERS.items():
         # Any folder could be meant as a task: only the one for which somebody says how its tests are run.
         if (name != "folder" or request.given.entrypoint) and reader.recognize(source):
             return reader
     raise InvalidArgument(
-        f"{source} is of no known format ({', '.join(READERS)}).",
+        f"{source.path} is of no known format ({', '.join(READERS)}).",
         "`--format folder` imports a repository as one task.",
     )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mcp_server.tasks.folder import read_bytes
 from mcp_server.tasks.importing.draft import Draft, Options, Skipped
+from mcp_server.tasks.importing.source import Source
 from mcp_server.tasks.importing.trees import copy_tree
 from mcp_server.tasks.model import TaskFacts, TaskSource
 
@@ -20,14 +21,14 @@ _PLACES = (".", "data/mini_nightmare", "mini_nightmare")
 _PROGRAM = "_code.py"
 
 
-def recognize(source: Path) -> bool:
+def recognize(source: Source) -> bool:
     """Tell whether `source` is such a folder, a folder of them, or a clone of debug-gym."""
-    return bool(_folders(source))
+    return bool(_folders(source.path))
 
 
-def read(source: Path, options: Options) -> Iterator[Draft | Skipped]:
+def read(source: Source, options: Options) -> Iterator[Draft | Skipped]:
     """Yield the tasks; their tests have to pass all."""
-    for folder in _folders(source):
+    for folder in _folders(source.path):
         yield _draft(folder)
 
 

@@ -13,8 +13,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from mcp_server.tasks.importing.draft import Draft, Options, Skipped
 from mcp_server.tasks.importing.fields import Short, Statement
+from mcp_server.tasks.importing.git_history import FORGET_LATER
 from mcp_server.tasks.importing.patches import apply_in_setup, diff_file
-from mcp_server.tasks.importing.records import is_of, read_drafts
+from mcp_server.tasks.importing.records import read_drafts
+from mcp_server.tasks.importing.source import Source
 from mcp_server.tasks.importing.swebench import in_image, in_tree
 from mcp_server.tasks.importing.test_commands import TestCommand
 from mcp_server.tasks.importing.trees import check_patches, write_source
@@ -38,13 +40,6 @@ _CLEAN_UP = (
     f"rm -rf {_FOLDER} run_tests.sh expected_test_output.json execution_result.json parsed_commit.json"
     " modified_files.json modified_entities.json syn_issue.json"
 )
-_GIT = "git -c safe.directory='*'"
-_FORGET = (
-    f"{_GIT} for-each-ref --no-merged HEAD --format='delete %(refname)'"
-    f" | grep -v '/HEAD$' | {_GIT} update-ref --stdin"
-    f" && {_GIT} reflog expire --expire=now --all"
-)
-"""Removes the names of commits that came later, such as the fix."""
 _HELPER = "Tests/helper.py"
 """Module that tests of Pillow import from their own folder."""
 _COPY_HELPER = f"if [ -f {_HELPER} ]; then mkdir -p {_FOLDER} && cp {_HELPER} {_FOLDER}/; fi"
@@ -150,14 +145,14 @@ class Record(_Part):
         return self.docker_image.rpartition("/")[2]
 
 
-def recognize(source: Path) -> bool:
+def recognize(source: Source) -> bool:
     """Tell whether `source` is a file or a folder of such records."""
-    return is_of(
-        source, lambda row: {"docker_image", "parsed_commit_content", "expected_output_json"} <= row.keys()
+    return source.is_of(
+        lambda row: {"docker_image", "parsed_commit_content", "expected_output_json"} <= row.keys()
     )
 
 
-def read(source: Path, options: Options) -> Iterator[Draft | Skipped]:
+def read(source: Source, options: Options) -> Iterator[Draft | Skipped]:
     """Yield the records."""
     return read_drafts(source, partial(_draft, options), "docker_image")
 
@@ -192,8 +187,9 @@ def _draft(options: Options, row: Any) -> Draft:
         facts = facts.model_copy(update={**found, "setup": [*found["setup"], *helper]})
     else:
         shown = apply_in_setup(tests.decode()) if options.apply_test_patch else []
-        update = {"setup": [_CLEAN_UP, _FORGET, *helper, *shown], "hidden_folders": [_IMAGE_TESTS]}
-        facts = facts.model_copy(update={**in_image(record.docker_image, command), **update})
+        setup = [_CLEAN_UP, FORGET_LATER, *helper, *shown]
+        found = in_image(record.docker_image, command, setup)
+        facts = facts.model_copy(update={**found, "hidden_folders": [_IMAGE_TESTS]})
     return Draft(
         record.id,
         BENCHMARK,

@@ -14,8 +14,10 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from mcp_server.tasks.folder import MAX_INSTRUCTION
 from mcp_server.tasks.importing.draft import Draft, Options, Skipped
 from mcp_server.tasks.importing.fields import Commands, Ids, Patch, Short
+from mcp_server.tasks.importing.git_history import FORGET_LATER
 from mcp_server.tasks.importing.patches import apply_in_setup
-from mcp_server.tasks.importing.records import files_of, first_row, read_drafts
+from mcp_server.tasks.importing.records import read_drafts
+from mcp_server.tasks.importing.source import Source, files_of
 from mcp_server.tasks.importing.test_commands import (
     CONDA_PATH,
     TestCommand,
@@ -58,17 +60,17 @@ class Record(BaseModel):
         return bool(self.test_cmds)
 
 
-def recognize(source: Path) -> bool:
+def recognize(source: Source) -> bool:
     """Tell whether `source` is a file or a folder of such records."""
     try:
-        return "instance_id" in first_row(source)
+        return "instance_id" in source.first_row()
     except InvalidArgument:
         # Damaged, or without pyarrow: reading it says so.
         binary = (".parquet", ".arrow")
-        return source.is_file() or any(file.suffix.lower() in binary for file in files_of(source))
+        return source.path.is_file() or any(file.suffix.lower() in binary for file in files_of(source.path))
 
 
-def read(source: Path, options: Options) -> Iterator[Draft | Skipped]:
+def read(source: Source, options: Options) -> Iterator[Draft | Skipped]:
     """Yield the records."""
 
     def draft(row: Any) -> Draft:
@@ -102,7 +104,7 @@ def make_draft(
         facts = facts.model_copy(update=in_tree(command, options))
     else:
         setup = apply_in_setup(record.test_patch) if options.apply_test_patch else []
-        facts = facts.model_copy(update={**in_image(image, command), "setup": setup})
+        facts = facts.model_copy(update=in_image(image, command, [FORGET_LATER, *setup]))
     if options.apply_test_patch:
         facts = facts.model_copy(update={"tests": [pattern_of(path) for path in patched]})
     return Draft(
@@ -140,12 +142,13 @@ def _image(record: Record) -> str:
     return record.image or (f"starryzhang/{key}" if record.is_live else f"swebench/{key}:latest")
 
 
-def in_image(image: str, command: TestCommand) -> dict[str, Any]:
-    """Facts of a task whose repository is a folder of an image."""
+def in_image(image: str, command: TestCommand, setup: Sequence[str]) -> dict[str, Any]:
+    """Facts of a task whose repository is a folder of an image. `setup` has to remove the fix from its history."""
     return {
         "repo": command.workdir,
         "image": image,
         "requirements": list(command.requirements),
+        "setup": list(setup),
         "env": {**({"PATH": CONDA_PATH} if command.is_conda else {}), **command.env},
     }
 

@@ -6,11 +6,11 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from mcp_server.tasks.importing.draft import Draft, Options, Skipped
-from mcp_server.tasks.importing.records import is_of, read_drafts
+from mcp_server.tasks.importing.records import read_drafts
+from mcp_server.tasks.importing.source import Source
 from mcp_server.tasks.importing.swebench import Record, make_draft
 from mcp_server.tasks.importing.test_commands import TestCommand, by_pytest, test_files
 from mcp_server.tasks.patched_paths import changed_files
@@ -58,16 +58,16 @@ _REPOSITORIES: Mapping[str, _Repository] = {
 """The 11 repositories of SWE-Gym, none of which is one of SWE-bench's."""
 
 
-def recognize(source: Path) -> bool:
+def recognize(source: Source) -> bool:
     """Tell whether `source` is a file or a folder of such records."""
-    return is_of(source, _is_record)
+    return source.is_of(_is_record)
 
 
 def _is_record(row: dict[str, Any]) -> bool:
     return str(row.get("repo")).lower() in _REPOSITORIES and not any(row.get(name) for name in _OF_OTHERS)
 
 
-def read(source: Path, options: Options) -> Iterator[Draft | Skipped]:
+def read(source: Source, options: Options) -> Iterator[Draft | Skipped]:
     """Yield the records."""
 
     def draft(row: Any) -> Draft:

@@ -12,8 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mcp_server.tasks.importing.draft import Draft, Options, Skipped
 from mcp_server.tasks.importing.fields import Ids, Patch, Short, Statement
+from mcp_server.tasks.importing.git_history import BEGIN_ANEW
 from mcp_server.tasks.importing.patches import apply_in_setup, reverse_patch
-from mcp_server.tasks.importing.records import is_of, read_drafts
+from mcp_server.tasks.importing.records import read_drafts
+from mcp_server.tasks.importing.source import Source
 from mcp_server.tasks.importing.swebench import in_image, in_tree
 from mcp_server.tasks.importing.test_commands import CONDA_PATH, TestCommand, by_pytest
 from mcp_server.tasks.importing.trees import apply_patch, remove_links_out, write_source
@@ -26,12 +28,6 @@ _UNTOLD = "Some tests of this repository fail because of a bug in it. Find the b
 """Instruction for the records that have none."""
 _FROM_DEV = "../dev/"
 """Beginning of ids where pytest's configuration was `/dev/null`."""
-_GIT = "git -c safe.directory='*'"
-_FORGET = (
-    f"rm -rf .git && git init -q && {_GIT} add -A && {_GIT} -c user.name=pdbox -c user.email=pdbox"
-    " -c commit.gpgsign=false commit -q --no-verify -m Start"
-)
-"""Makes a history without the program as it was before the bug."""
 _OTHER_RUNNERS: Mapping[str, str] = {
     "tornadoweb/tornado": "python -m tornado.test --verbose",
     "un33k/python-slugify": "python test.py --verbose",
@@ -66,12 +62,12 @@ class Record(BaseModel):
         return name.replace("__", "/", 1), commit
 
 
-def recognize(source: Path) -> bool:
+def recognize(source: Source) -> bool:
     """Tell whether `source` is a file or a folder of such records."""
-    return is_of(source, lambda row: "swesmith." in str(row.get("image_name")))
+    return source.is_of(lambda row: "swesmith." in str(row.get("image_name")))
 
 
-def read(source: Path, options: Options) -> Iterator[Draft | Skipped]:
+def read(source: Source, options: Options) -> Iterator[Draft | Skipped]:
     """Yield the records."""
     return read_drafts(source, partial(_draft, options))
 
@@ -102,8 +98,9 @@ def _draft(options: Options, row: Any) -> Draft:
     if options.source is not None:
         facts = facts.model_copy(update=in_tree(command, options))
     else:
-        setup = [*apply_in_setup(record.patch), _FORGET]
-        facts = facts.model_copy(update={**in_image(_image(record.image_name), command), "setup": setup})
+        # The commits before the bug have the program without it.
+        setup = [*apply_in_setup(record.patch), BEGIN_ANEW]
+        facts = facts.model_copy(update=in_image(_image(record.image_name), command, setup))
     return Draft(
         record.instance_id,
         BENCHMARK,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mcp_server.tasks.importing.git_history import FORGET_LATER
 from mcp_server.tasks.importing.importer import Given, ImportRequest
 from mcp_server.tasks.importing.test_commands import CONDA_PATH, from_table
 from sandbox.errors import InvalidArgument
@@ -64,7 +66,7 @@ def test_a_record_of_the_first_generation_takes_image_and_command_by_the_convent
     assert task.test_patch() == TEST_PATCH.encode()
     assert facts.source.commit == "0" * 40
     assert json.loads((task.folder / "tests" / "config.json").read_text("utf-8")) == row
-    assert facts.setup == []
+    assert facts.setup == [FORGET_LATER]
 
 
 def test_a_record_of_the_second_generation_brings_its_own(tmp_path: Path) -> None:
@@ -92,7 +94,7 @@ def test_a_record_of_live_has_commands_and_an_image_without_conda(tmp_path: Path
     facts = tasks["acme__shop-1"].facts
     assert facts.image == "starryzhang/sweb.eval.x86_64.acme_1776_shop-1"
     assert (facts.entrypoint, facts.env) == ("python -m pytest -rA", {})
-    assert facts.source.benchmark == "swebench_live"
+    assert (facts.source.benchmark, facts.setup) == ("swebench_live", [FORGET_LATER])
     assert skipped == {
         "b__b-2": "no command is known that runs its tests in Python Name one with `--entrypoint`."
     }
@@ -152,6 +154,27 @@ def test_every_kind_of_file_holds_the_same_records(tmp_path: Path) -> None:
         tasks, skipped = import_all(tmp_path / name, ImportRequest(tmp_path / "out" / name))
         assert (sorted(tasks), skipped) == (["acme__shop-1", "acme__shop-2"], {}), name
         assert tasks["acme__shop-2"].facts.fail_to_pass == ["a::b"], name
+
+
+@pytest.mark.parametrize("end", ["]", ""], ids=["whole", "damaged"])
+def test_a_file_is_parsed_once_however_many_formats_look_at_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    text = f"[{json.dumps(record())}{end}"
+    (tmp_path / "rows.json").write_text(text, "utf-8")
+    parsed: list[int] = []
+    loads = json.loads
+
+    def note(data: str | bytes) -> Any:
+        parsed.append(len(data))
+        return loads(data)
+
+    monkeypatch.setattr("mcp_server.tasks.importing.source.json.loads", note)
+    with nullcontext() if end else pytest.raises(InvalidArgument, match=r"rows\.json is not valid JSON"):
+        assert list(import_all(tmp_path / "rows.json", ImportRequest(tmp_path / "out"))[0]) == [
+            "acme__shop-1"
+        ]
+    assert parsed.count(len(text)) == 1
 
 
 def test_a_clone_gives_each_record_the_tree_of_its_commit(tmp_path: Path) -> None:
@@ -231,7 +254,7 @@ def test_in_an_image_the_test_patch_is_applied_by_the_set_up(tmp_path: Path) -> 
     long = TEST_PATCH + "".join(f"# {number * 7919 % 100_003}\n" for number in range(20_000))
     source = rows(tmp_path / "a.jsonl", record(test_patch=long))
     task = import_all(source, ImportRequest(tmp_path / "out", apply_test_patch=True))[0]["acme__shop-1"]
-    assert len(task.facts.setup) > 2
+    assert (task.facts.setup[0], len(task.facts.setup) > 3) == (FORGET_LATER, True)
     assert task.facts.setup[-1].endswith("apply --whitespace=nowarn - && rm .pdbox-test.patch")
     assert task.test_patch() is None
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mcp_server.tasks.folder import Task
+from mcp_server.tasks.importing.git_history import BEGIN_ANEW, FORGET_LATER
 from mcp_server.tasks.importing.importer import Given, ImportRequest
 from mcp_server.tasks.importing.test_commands import CONDA_PATH
 from mcp_server.tasks.opening import Sandboxes
@@ -204,7 +205,7 @@ def test_a_bug_of_smith_is_applied_in_the_image_and_its_history_is_forgotten(tmp
     # Other files are not run.
     assert facts.pass_to_pass == ["tests/test_shop.py::test_none"]
     assert [" apply " in command for command in facts.setup[-2:]] == [True, False]
-    assert facts.setup[-1].startswith("rm -rf .git && git init")
+    assert facts.setup[-1] == BEGIN_ANEW
     assert (task.instruction, task.test_patch()) == ("# The total is one too high.", None)
     assert (facts.source.benchmark, facts.source.repo) == ("swesmith", "acme/Shop")
     gold = task.gold_patch()
@@ -315,7 +316,7 @@ def test_a_record_of_r2e_brings_its_tests_and_hides_those_of_the_image(tmp_path:
     assert facts.hidden_folders == ["/r2e_tests"]
     assert facts.source.instance_id == "shop_final:f0d74880"
     assert task.instruction == "**Title:** The total is one too high."
-    assert "run_tests.sh" in facts.setup[0] and "update-ref" in facts.setup[1]
+    assert "run_tests.sh" in facts.setup[0] and facts.setup[1] == FORGET_LATER
     gold, tests = task.gold_patch(), task.test_patch()
     assert gold is not None and gold.decode() == GOLD
     assert tests is not None and b"+++ b/r2e_tests/test_1.py" in tests
