@@ -13,7 +13,7 @@ from sandbox.session.session import Session
 from tools import _session_uris as documents
 from tools._failures import Failure, data_size_of, format_failure, list_failures, size_of
 from tools._run_output import output_to_show
-from tools._text import fence, plural
+from tools._text import describe_signal, fence, plural
 from tools._tool import Report
 from tools._truncation import LIMIT, Answer, Omitted, Truncatable
 
@@ -212,4 +212,4 @@ def _counts(answer: EvalAnswer) -> list[str]:
 def _end(answer: EvalAnswer) -> str:
     if answer.timed_out:
         return "ended at timeout_s"
-    return f"ended by {answer.signal}" if answer.signal else f"exit code {answer.exit_code}"
+    return describe_signal(answer.signal) if answer.signal else f"exit code {answer.exit_code}"

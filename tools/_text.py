@@ -82,6 +82,11 @@ def last_lines(text: str, limit: int) -> str:
     return tail[tail.find("\n") + 1 :]
 
 
+def describe_signal(name: str) -> str:
+    """Describe the end of a process that a signal has ended, which nobody here has sent."""
+    return f"ended by {name}{' (perhaps it was out of memory)' if name == 'SIGKILL' else ''}"
+
+
 def plural(count: int, word: str, many: str = "") -> str:
     return f"{count:,} {word if count == 1 else many or word + 's'}"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, takewhile
 
 from sandbox.session.trace import Event, Outcome, Trace
-from tools._text import plural
+from tools._text import describe_signal, plural
 
 _KEEP = (1000, 30, 12, 6, 4, 3)
 """Calls that are shown of those in a row that are alike; fewer and fewer until the text fits."""
@@ -66,7 +66,7 @@ def render_outcome(outcome: Outcome) -> str:
     if outcome.timed_out:
         end = "it was ended when its time was over"
     elif outcome.signal:
-        end = f"killed by {outcome.signal}"
+        end = describe_signal(outcome.signal)
     elif outcome.counts or told:
         end = ""
     else:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from sandbox.session.session import Session
 from tools import _session_uris as documents
-from tools._text import fence, mark_gap
+from tools._text import describe_signal, fence, mark_gap
 from tools._tool import Environment, Tool
 from tools._truncation import Answer, Hint, Omitted, Truncatable
 
@@ -77,7 +77,7 @@ def render(answer: BashAnswer) -> str:
             " (up to 3600) if it needs longer"
         )
     else:
-        end = f"ended by {answer.signal}" if answer.signal else f"exit code {answer.exit_code}"
+        end = describe_signal(answer.signal) if answer.signal else f"exit code {answer.exit_code}"
     text = fence(f"{end}, output:", answer.output) if answer.output else f"{end}, no output"
     return text + _BACKGROUND if answer.killed and not answer.timed_out else text
 

@@ -247,7 +247,8 @@ def test_counts_and_notes_come_with_each_trace() -> None:
         ({"exception": {"text": "ValueError: no"}, "exit_code": 1}, "ValueError: no"),
         ({"exit_code": 0}, "ended normally"),
         ({"exit_code": 3}, "exit code 3"),
-        ({"signal": "SIGSEGV"}, "killed by SIGSEGV"),
+        ({"signal": "SIGSEGV"}, "ended by SIGSEGV"),
+        ({"signal": "SIGKILL"}, "ended by SIGKILL (perhaps it was out of memory)"),
         ({"timed_out": True, "counts": {"passed": 2}}, "2 passed; it was ended when its time was over"),
     ],
 )
