@@ -9,8 +9,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from mcp_server.bodies import MAX_BYTES
 from mcp_server.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -103,6 +105,24 @@ class Connection(H11Protocol):
         scope: Any = self.scope  # None before the first request
         if scope is not None:
             scope.setdefault("extensions", {})[CONNECTION] = self
+        if self._chunk_size() > MAX_BYTES and not self.transport.is_closing():
+            log.info("refused a request from %s: a chunk of its body is too large", self.address)
+            self.send_400_response(f"A chunk of the body is larger than {MAX_BYTES:,} bytes.")
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP, and close. uvicorn's own fails if the request before was answered, or will be."""
+        cycle: Any = self.cycle
+        if cycle is not None:
+            cycle.disconnected = True  # its task sends nothing more
+            cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
+    def _chunk_size(self) -> int:
+        """Bytes that are still to come of the body's chunk. h11 tells it nowhere, and passes on each byte as it arrives."""
+        return getattr(getattr(self.conn, "_reader", None), "_bytes_in_chunk", 0)
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""

@@ -10,7 +10,7 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -23,6 +23,7 @@ pytestmark = pytest.mark.anyio
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 HALF = b"GET / HTTP/1.1\r\nHost: x\r\nX-a: "
 NO_BODY = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"
+CHUNKED = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 NEVER = 3600.0
 
 
@@ -59,10 +60,15 @@ async def serving(total: int = 100, each: int = 100, request_s: float = NEVER) -
     web = Web()
 
     async def echo(request: Request) -> Response:
+        if request.url.path == "/refused":
+            return PlainTextResponse("refused", 401)
         if request.url.path == "/held":
             web.holds.release()
             await web.ends.wait()
-        return PlainTextResponse(await request.body() or b"ok")
+        try:
+            return PlainTextResponse(await request.body() or b"ok")
+        except ClientDisconnect:
+            return Response()
 
     app = Starlette(routes=[Route("/{path:path}", echo, methods=["GET", "POST"])])
     started = anyio.Event()
@@ -162,3 +168,37 @@ async def test_the_address_with_most_connections_makes_room_first() -> None:
         assert b"200 OK" in await answer(alone)
         for stream in streams:
             await stream.aclose()
+
+
+@pytest.mark.parametrize("chunk", [b"f" * 20, b"f" * 16, b"200000", b"f" * 21, b"zz"])
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_body_that_is_no_body_or_announces_too_much_is_refused_at_once(
+    chunk: bytes, is_late: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving() as server, await server.connect() as stream:
+        await stream.send(CHUNKED if is_late else CHUNKED + chunk + b"\r\n")
+        if is_late:
+            await stream.send(b"1\r\nx\r\n" + chunk + b"\r\n")
+        assert b"400 Bad Request" in await stream.receive()
+        assert await is_closed(stream)
+        async with await server.connect() as other:
+            assert b"200 OK" in await answer(other)
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.mark.parametrize("chunk", [b"f" * 20, b"zz"])
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_such_a_body_of_a_request_that_is_refused_without_it_leaves_no_traceback(
+    chunk: bytes, is_late: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = CHUNKED.replace(b"/ ", b"/refused ")
+    async with serving() as server, await server.connect() as stream:
+        if is_late:
+            assert b"401 Unauthorized" in await answer(stream, refused)
+            await stream.send(chunk + b"\r\n")
+        else:
+            assert b"400 Bad Request" in await answer(stream, refused + chunk + b"\r\n")
+        assert await is_closed(stream)
+        async with await server.connect() as other:
+            assert b"200 OK" in await answer(other)
+    assert not [record for record in caplog.records if record.exc_info]

@@ -237,7 +237,7 @@ def test_headers_are_json_whatever_the_text() -> None:
 
 
 TINY = struct.pack(">II", 2, 0) + b"{}"
-LARGE = pack({"id": 999, "ok": {"list": [0] * 1_000_000}})
+LARGE = pack({"id": 999, "ok": {"list": [0] * 90_000}})
 
 
 @pytest.mark.parametrize(
@@ -254,6 +254,27 @@ async def test_a_flood_of_frames_without_a_request_ends_the_connection(frame: by
         tasks.start_soon(flood)
         with pytest.raises(ProtocolViolation, match="floods this server"):
             await connection.request("ping")
+
+
+@pytest.mark.parametrize(
+    "value", [[0] * 200_000, [{"a": "\ud800"}] * 100_000, dict.fromkeys(map(str, range(200_000)), 0)]
+)
+async def test_a_frame_that_takes_long_to_decode_is_refused_before_it_is(value: Any) -> None:
+    async with connected() as (connection, guest):
+        await guest.say({"id": 999, "ok": {"value": value}})
+        with pytest.raises(ProtocolViolation, match="more than 100,000 values"):
+            await connection.request("ping")
+
+
+async def test_text_of_four_megabytes_is_one_value() -> None:
+    text = 'a, [b], {"c": 1}, \\\n' * 150_000
+    async with connected() as (connection, guest), anyio.create_task_group() as tasks:
+
+        async def reply() -> None:
+            await guest.say({"id": (await guest.hear())["id"], "ok": {"text": text}})
+
+        tasks.start_soon(reply)
+        assert (await connection.request("ping"))[0] == {"text": text}
 
 
 async def test_late_answers_are_no_flood() -> None:
