@@ -25,6 +25,7 @@ from sandbox.errors import (
 )
 from sandbox.guest.protocol import PROTOCOL
 from sandbox.guest.protocol.frames import pack
+from sandbox.guest.supervisor.processes.test_run import fitting
 from sandbox.session.session import Session
 from sandbox.transport.connection import GuestConnection
 from sandbox.transport.frames import FrameReader
@@ -257,13 +258,33 @@ async def test_a_flood_of_frames_without_a_request_ends_the_connection(frame: by
 
 
 @pytest.mark.parametrize(
-    "value", [[0] * 200_000, [{"a": "\ud800"}] * 100_000, dict.fromkeys(map(str, range(200_000)), 0)]
+    "value", [[0] * 400_000, [{"a": "\ud800"}] * 120_000, dict.fromkeys(map(str, range(300_000)), 0)]
 )
 async def test_a_frame_that_takes_long_to_decode_is_refused_before_it_is(value: Any) -> None:
     async with connected() as (connection, guest):
         await guest.say({"id": 999, "ok": {"value": value}})
-        with pytest.raises(ProtocolViolation, match="more than 100,000 values"):
+        with pytest.raises(ProtocolViolation, match="more than 200,000 values"):
             await connection.request("ping")
+
+
+@pytest.mark.parametrize("is_failed", [False, True])
+async def test_the_results_of_as_many_tests_as_a_guest_tells_at_once_are_decoded(is_failed: bool) -> None:
+    frames = [{"path": "a.py", "line": 1, "function": "f", "text": "x"}] * 3
+    each = {
+        "id": "t::1",
+        "outcome": "failed",
+        "duration_s": 0.0,
+        "message": "",
+        "frames": is_failed and frames,
+    }
+    tests = fitting([each] * 60_000)
+    async with connected() as (connection, guest), anyio.create_task_group() as tasks:
+
+        async def reply() -> None:
+            await guest.say({"id": (await guest.hear())["id"], "ok": {"tests": tests}})
+
+        tasks.start_soon(reply)
+        assert (await connection.request("ping"))[0] == {"tests": tests}
 
 
 async def test_text_of_four_megabytes_is_one_value() -> None:
