@@ -46,7 +46,7 @@ from mcp_server.redaction.redactor import Redactor
 from mcp_server.sessions.named import NamedSessions, handle_of
 from mcp_server.sessions.own_sessions import OwnersSessions
 from mcp_server.sessions.pending import WAIT, PendingCalls, has_schemas, time_left
-from mcp_server.sessions.refusals import OPENED_ANEW
+from mcp_server.sessions.refusals import CHANGED_ANEW, OPENED_ANEW
 from mcp_server.sessions.store import SessionStore
 from mcp_server.sessions.undelivered import UndeliveredAnswers
 from mcp_server.trajectories.recent import Ongoing, Trajectories
@@ -265,7 +265,9 @@ class PdboxServer(MCPServer[Any]):
         if not tool.needs_session:
             return await tool.run(Call(sessions, None, report, time_left(ongoing)), arguments)
         await self._pending.wait_until_open(ongoing)
-        opened = OPENED_ANEW if self._opens_anew(ongoing) and tool.continues(arguments) else ""
+        is_new, changes = self._opens_anew(ongoing), tool.takes_source and not self._place
+        refused = OPENED_ANEW if is_new and (changes or tool.continues(arguments)) else ""
+        opened = CHANGED_ANEW if refused and changes else refused
         ongoing.session = session = await self._find_session(ongoing, report)
         call = Call(sessions, session, report, time_left(ongoing))
         logs.note_session(session)
@@ -275,7 +277,7 @@ class PdboxServer(MCPServer[Any]):
             try:
                 answer = await self._in_session(ongoing, session, tool.run(call, arguments))
             except PdboxError as exc:
-                exc.hint = f"{exc.hint} {opened}".strip()
+                exc.hint = f"{exc.hint} {refused}".strip()
                 raise
             await rewrite_count.note(profile, answer, session)
             notice, session.notice = f"{opened} {session.notice}".strip(), ""

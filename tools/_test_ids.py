@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 _WORD = re.compile(r"[^\s,\[]+")
 _LINE_END = re.compile(r"\n")
+_OF_UNITTEST = re.compile(r"(\w+) \(([\w.]+)\)\Z")
 
 
 def find_words(text: str, closing: re.Pattern[str], *, within: str = "") -> Iterator[tuple[int, int, int]]:
@@ -26,6 +27,25 @@ def find_words(text: str, closing: re.Pattern[str], *, within: str = "") -> Iter
             if closer is not None and closer < (_first_from(line_ends, end) or len(text)):
                 at = closer + 1
         yield found.start(), end, at
+
+
+def is_of(found: str, asked: str) -> bool:
+    """True if the test `found` is the one that was `asked` for, or one of that file or class; by their names."""
+    (names, parameters), (wanted, chosen) = _split(found), _split(asked)
+    starts = range(len(names) - len(wanted) + 1)
+    return chosen in ("", parameters) and any(names[at : at + len(wanted)] == wanted for at in starts)
+
+
+def _split(test: str) -> tuple[list[str], str]:
+    """The names in an id of pytest or unittest, from folder to function, and its parameters."""
+    if found := _OF_UNITTEST.match(test):
+        name, place = found.groups()
+        test = place if place.endswith(f".{name}") else f"{place}.{name}"
+    path, separator, rest = test.partition("::")
+    if not (separator or path.endswith(".py")):
+        return test.split("."), ""
+    inner, bracket, parameters = rest.partition("[")
+    return [*path.removesuffix(".py").split("/"), *filter(None, inner.split("::"))], bracket + parameters
 
 
 def _first_from(positions: list[int], start: int) -> int | None:

@@ -18,6 +18,7 @@ from tools._excerpts import Excerpt, read_excerpts
 from tools._stop import StopAnswer
 from tools._stop import answer as stop_answer
 from tools._stop import render as render_stop
+from tools._test_ids import is_of
 from tools._tool import Report, Tool
 from tools._truncation import SourceText, Truncatable
 
@@ -27,6 +28,8 @@ _WHOLE = 4000
 """Characters of an answer, which the source of functions fills up."""
 _LEAST_SOURCE = 1600
 """Characters of source that are shown whatever the rest takes."""
+_NOT_FAILED = "no diagnosis: this test has not failed, neither alone nor among all tests"
+_NOT_REACHED = "no diagnosis: alone this test passes, and among all tests its failure was not reached"
 
 
 class DiagnoseAnswer(StopAnswer):
@@ -73,9 +76,12 @@ async def diagnose(
     in_order = stop.state == "exited" and test is not None and bool(whole)
     if in_order:  # alone it passes
         report("running all tests: alone this one passes")
-        stop = await _stop_at_failure(session, whole, end)
+        stop = await _stop_at_failure(session, whole, end, test)
     values = [await _evaluate(session, text) for text in expressions[:20]] if stop.state == "stopped" else []
-    text, found = await _diagnose(session, report, stop, entrypoint, end, against, in_order=in_order)
+    if in_order and (stop.state == "exited" or _is_other(stop, test)):
+        text, found = _NOT_FAILED if stop.state == "exited" else _NOT_REACHED, None
+    else:
+        text, found = await _diagnose(session, report, stop, entrypoint, end, against, in_order=in_order)
     shown = stop_answer(stop, session)
     whole = DiagnoseAnswer.model_construct(**dict(shown), values=values, diagnosis=text)
     return whole if found is None else await _with_source(session, whole, found)
@@ -110,14 +116,22 @@ async def _first_failing(session: Session, report: Report, timeout_s: float) -> 
     return session.metadata.first_failing
 
 
-async def _stop_at_failure(session: Session, entrypoint: str | None, end: float) -> StopReply:
-    """Run to the first failure, past all breakpoints."""
+async def _stop_at_failure(
+    session: Session, entrypoint: str | None, end: float, test: str | None = None
+) -> StopReply:
+    """Run to the first failure, past all breakpoints; with `test`, past the failures of other tests, too."""
     stop = await session.debugger.command("c", entrypoint=entrypoint, timeout_s=_left(end))
     for _ in range(_MAX_STOPS):
-        if stop.state != "stopped" or stop.reason == "post_mortem" or time.monotonic() > end:
+        failed = stop.reason == "post_mortem" and not _is_other(stop, test)
+        if stop.state != "stopped" or failed or time.monotonic() > end:
             break
         stop = await session.debugger.command("c", timeout_s=_left(end))
     return stop
+
+
+def _is_other(stop: StopReply, test: str | None) -> bool:
+    """True at the failure of another test than the one that was asked for."""
+    return test is not None and stop.test is not None and not is_of(stop.test, test)
 
 
 def _left(end: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +23,6 @@ CONTINUES = [
 BEGINS = [
     ("bash", {"command": "true"}),
     ("view", {"path": "app.py"}),
-    ("rewrite", {"path": "app.py", "old_code": "n * 2", "new_code": "n + n"}),
     ("pdb", {"command": "b app.py:3\nc\np result"}),
     ("pdb", {"command": "n", "entrypoint": "python app.py"}),
 ]
@@ -61,3 +61,39 @@ async def test_nothing_is_said_of_a_session_that_was_started_or_may_be_kept(conn
     async with connect(keep_sessions=True) as client:
         assert "`--keep-sessions`" not in await said(client, "diff", {})
         await client.call_tool("close_session", {})
+
+
+CHANGE = {"path": "app.py", "old_code": "n * 2", "new_code": "n + n"}
+
+
+async def test_a_first_change_says_that_it_ends_with_its_server(connect: Connect) -> None:
+    async with connect() as client:
+        changed = await said(client, "rewrite", CHANGE)
+        assert changed.startswith("note: This call opened a new session")
+        assert "the change is lost" in changed
+        assert changed.count("`--keep-sessions`") == 1
+        assert "+" in changed and "n + n" in changed
+        again = {"path": "app.py", "old_code": "n + n", "new_code": "n * 2"}
+        assert "`--keep-sessions`" not in await said(client, "rewrite", again)
+    async with connect() as client:  # the next call of such a client
+        assert "`--keep-sessions`" in await said(client, "diff", {})
+
+
+async def test_a_first_change_that_was_refused_has_nothing_to_lose(connect: Connect) -> None:
+    async with connect() as client:
+        refused = await said(client, "rewrite", {**CHANGE, "old_code": "nowhere"})
+        assert "the change is lost" not in refused
+
+
+async def test_a_change_that_is_not_the_first_call_or_stays_says_nothing(
+    connect: Connect, repo: Path
+) -> None:
+    async with connect() as client:
+        await said(client, "view", {"path": "app.py"})
+        assert "`--keep-sessions`" not in await said(client, "rewrite", CHANGE)
+    async with connect(keep_sessions=True) as client:
+        assert "`--keep-sessions`" not in await said(client, "rewrite", CHANGE)
+        await client.call_tool("close_session", {})
+    async with connect(in_place=True, unsafe_no_isolation=False, backend="auto") as client:
+        assert "`--keep-sessions`" not in await said(client, "rewrite", CHANGE)
+    assert "n + n" in (repo / "app.py").read_text("utf-8")

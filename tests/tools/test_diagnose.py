@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.tools.calls import answers
 from tests.tools.conftest import MakeRepo
 from tools._diagnosis import render_diagnosis
 from tools._excerpts import _excerpt
+from tools._test_ids import is_of
 
 pytestmark = pytest.mark.anyio
 
@@ -238,6 +240,52 @@ async def test_a_failing_test_beside_a_passing_one(repo: Path) -> None:
 async def test_a_program_that_does_not_fail_has_no_diagnosis(repo: Path) -> None:
     (text,) = await answers(repo, ("diagnose", {"entrypoint": "python shop.py"}))
     assert text.endswith("no diagnosis: nothing has failed in this run")
+
+
+async def test_of_a_test_that_passes_the_failure_of_another_is_no_diagnosis(repo: Path) -> None:
+    (text,) = await answers(repo, ("diagnose", {"test": "test_shop.py::test_good"}))
+    assert text.endswith("no diagnosis: this test has not failed, neither alone nor among all tests")
+    assert "post mortem" not in text
+
+
+async def test_a_test_that_fails_after_others_is_told_past_their_own_failures(make_repo: MakeRepo) -> None:
+    tests = """\
+        SEEN = []
+
+        def test_first():
+            SEEN.append(1)
+            assert len(SEEN) == 2
+
+        class TestAll:
+            def test_last(self):
+                assert not SEEN
+        """
+    files = {"test_seen.py": dedent(tests)}
+    (text,) = await answers(make_repo(files), ("diagnose", {"test": "test_seen.py::TestAll::test_last"}))
+    assert "alone this test passes: it depends on the tests before it" in text
+    assert "assert not SEEN" in text.partition("alone this test")[0]
+    assert "test test_seen.py::TestAll::test_last" in text.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("found", "asked", "same"),
+    [
+        ("t/test_a.py::test_b", "t/test_a.py::test_b", True),
+        ("t/test_a.py::T::test_b[x::y]", "t/test_a.py::T::test_b", True),
+        ("t/test_a.py::T::test_b", "t/test_a.py::T", True),
+        ("t/test_a.py::T::test_b", "t/test_a.py", True),
+        ("t/test_a.py::test_b", "test_a.py::test_b", True),
+        ("test_b (t.test_a.T.test_b)", "t.test_a.T.test_b", True),
+        ("test_b (t.test_a.T)", "t.test_a.T.test_b", True),
+        ("t/test_a.py::test_bc", "t/test_a.py::test_b", False),
+        ("t/test_a.py::test_c", "t/test_a.py::test_b", False),
+        ("t/test_z.py::test_b", "t/test_a.py::test_b", False),
+        ("t/test_a.py::test_b[2]", "t/test_a.py::test_b[1]", False),
+        ("test_b (t.test_a.U.test_b)", "t.test_a.T.test_b", False),
+    ],
+)
+def test_ids_of_one_test_in_several_forms(found: str, asked: str, same: bool) -> None:
+    assert is_of(found, asked) is same
 
 
 def test_a_long_function_is_shown_around_all_lines_that_are_named() -> None:
