@@ -26,8 +26,9 @@ _MAX_TEXT = 120
 TEST_LINES = 25
 _TEST_HEAD = 5
 _ABOVE, _FUNCTION, _BELOW = 6, 12, 3
-_VARIABLES = 1200  # characters
-_NAMED_VALUE, _VALUE = 300, 100
+_VARIABLES, _OTHERS = 1200, 400  # characters, in all and of those that the failing line doesn't name
+_NAMED_VALUE, _NAMED_OBJECT, _VALUE = 300, 160, 100
+_PLAIN = frozenset(map(id, (str, bytes, int, float, complex, list, tuple, dict, set, frozenset)))
 _VARIABLE_NAME = 80
 _VALUE_DEPTH = 6
 _VALUES_S = 0.3
@@ -251,8 +252,12 @@ def _variables(frame, line):
         (name, value) for name, value in variables if name not in named and not is_code(value)
     ]
     rows, room, allowance = [], _VARIABLES, Allowance(_VALUES_S)
-    for name, value in found:
-        limit = _NAMED_VALUE if name in named else _VALUE
+    for number, (name, value) in enumerate(found):
+        if number == len(named):
+            room = min(room, _OTHERS)
+        limit = _VALUE
+        if name in named:
+            limit = _NAMED_VALUE if id(type(value)) in _PLAIN else _NAMED_OBJECT
         name = name if len(name) <= _VARIABLE_NAME else name[: _VARIABLE_NAME - 1] + "…"
         if allowance.is_over():
             text = "<%s>" % type(value).__name__

@@ -138,8 +138,19 @@ def test_variables_have_a_budget(start: Any) -> None:
     names = ", ".join(f"name_{n:02d}" for n in range(40))
     stop = start(f"def f({names}):\n    1 / 0\nf(*['x' * 500] * 40)\n", "c").last
     assert all(len(each["value"]) <= 100 for each in stop["locals"])
-    assert 800 < sum(len(each["name"]) + len(each["value"]) for each in stop["locals"]) <= 1200
+    assert 200 < sum(len(each["name"]) + len(each["value"]) for each in stop["locals"]) <= 400
     assert len(stop["locals"]) + stop["locals_omitted"] == 40
+
+
+def test_variables_of_the_failing_line_have_a_larger_budget(start: Any) -> None:
+    text = "class Order:\n    def __init__(self):\n        self.lines = ['x' * 70] * 9\n"
+    text += "def f(one, two, order, other):\n    assert one + two == order\n"
+    stop = start(text + "f(*['y' * 500] * 2, Order(), 'z' * 500)\n", "c").last
+    sizes = {each["name"]: len(each["value"]) for each in stop["locals"]}
+    assert list(sizes) == ["one", "two", "order", "other"]
+    assert 200 < sizes["one"] == sizes["two"] <= 300
+    assert 100 < sizes["order"] <= 160
+    assert 80 < sizes["other"] <= 100
 
 
 def test_what_a_test_case_has_set_up_is_shown(start: Any, tmp_path: Path) -> None:
