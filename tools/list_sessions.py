@@ -22,16 +22,28 @@ async def list_sessions(sessions: Sessions) -> ListAnswer:
 
 
 def render(answer: ListAnswer) -> str:
-    """Format one line per session."""
-    if not answer.sessions:
-        return advise("No sessions. `start_session` opens one.")
-    return "\n".join([f"{plural(len(answer.sessions), 'session')}:", *map(_line, answer.sessions)])
+    """Format one line per session whose handle is known here, and one for all others."""
+    own = [_line(session.session_id, session) for session in answer.sessions if session.session_id]
+    others = [session for session in answer.sessions if not session.session_id]
+    head = f"{plural(len(own), 'session')}:" if own else advise("No sessions. `start_session` opens one.")
+    return "\n".join([head, *own, *([_summary(others)] if others else [])])
 
 
-def _line(session: OwnSession) -> str:
-    name = session.session_id or "(opened by another server; only that one knows its session_id)"
+def _line(name: str, session: OwnSession) -> str:
     details = ", ".join(word for word in (session.state, session.image, session.isolation) if word)
-    return f"  {name}: {details}, {int(session.age_s // 60)} min old, in {session.place}"
+    return f"  {name}: {details}, {_age(session)} old, in {session.place}"
+
+
+def _summary(others: list[OwnSession]) -> str:
+    newest = min(others, key=lambda session: session.age_s)
+    return (
+        f"{plural(len(others), 'session')} of other servers, the newest {_age(newest)} old; "
+        "only the calls that opened them gave their session_id."
+    )
+
+
+def _age(session: OwnSession) -> str:
+    return f"{int(session.age_s // 60)} min"
 
 
 TOOL = Tool(list_sessions, render, title="List sessions", group="sessions", read_only=True, idempotent=True)

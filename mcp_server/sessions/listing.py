@@ -30,7 +30,7 @@ def describe_left_behind(found: SandboxInfo) -> OwnSession:
     """Describe a session that another server left, whose handle is not known here."""
     return OwnSession(
         session_id=None,
-        state="left by another server",
+        state="of another server",
         age_s=found.age_s,
         place=found.place,
         image=found.image,
