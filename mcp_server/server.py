@@ -265,9 +265,9 @@ class PdboxServer(MCPServer[Any]):
         if not tool.needs_session:
             return await tool.run(Call(sessions, None, report, time_left(ongoing)), arguments)
         await self._pending.wait_until_open(ongoing)
-        is_new, changes = self._opens_anew(ongoing), tool.takes_source and not self._place
-        refused = OPENED_ANEW if is_new and (changes or tool.continues(arguments)) else ""
-        opened = CHANGED_ANEW if refused and changes else refused
+        is_new = self._opens_anew(ongoing)
+        refused = OPENED_ANEW if is_new and tool.continues(arguments) else ""
+        opened = CHANGED_ANEW if is_new and tool.takes_source and not self._place else refused
         ongoing.session = session = await self._find_session(ongoing, report)
         call = Call(sessions, session, report, time_left(ongoing))
         logs.note_session(session)

@@ -1,4 +1,4 @@
-"""pdbox for Agno (agno 3.1), which gives up on a call after 10 s unless it is told otherwise.
+"""pdbox for Agno (agno 3.1, with fastmcp>=4), which gives up on a call after 10 s unless it is told otherwise.
 
 `MCPTools(command="pdbox …")` is refused, since Agno starts only some programs by that argument: `server_params` takes any.
 """

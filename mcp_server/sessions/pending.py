@@ -34,6 +34,11 @@ _TRANSIT_S = 0.5
 """Longest time that an answer is on its way to the client; a tenth of a short limit."""
 _TOOL_SHARE = 0.9
 """Of the time for an answer, for tools that can answer `running` by themselves."""
+_ENDS = (
+    "If this client starts a server for each call, the call has ended with its server: call it again from a server "
+    "without `--answer-within`, with a longer limit of the client's own."
+)
+"""Said by the first call of a server whose sessions are kept for the next one."""
 
 
 @dataclass(eq=False)
@@ -80,6 +85,7 @@ class PendingCalls:
     def __init__(self, store: SessionStore) -> None:
         self._store = store
         self._calls: list[PendingCall] = []
+        self._has_answered = False
 
     async def answer(
         self,
@@ -91,6 +97,7 @@ class PendingCalls:
         """The result of `work`; when the connection's limit comes before it, that it is running. Cancelling cancels the work."""
         if options.answer_within_s is None:
             return await self._finish(ongoing, work, activity)
+        is_first, self._has_answered = not self._has_answered, True
         limit_s = options.answer_within_s - min(_TRANSIT_S, options.answer_within_s / 10)
         ongoing.limit_s = limit_s * _TOOL_SHARE
         call = PendingCall(ongoing, activity)
@@ -102,7 +109,8 @@ class PendingCalls:
             await _stop(call)
             raise
         if not call.done.is_set():
-            return self._leave_running(call, options)
+            ends = is_first and self._store.is_for_next_server
+            return self._leave_running(call, options, _ENDS if ends else "")
         return call.result or refusal("The server is closing.")
 
     async def _finish(
@@ -196,7 +204,7 @@ class PendingCalls:
         failed = call.result is not None and call.result.is_error
         return session.closed or not (failed or self._store.is_holding(session))
 
-    def _leave_running(self, call: PendingCall, options: ConnectionOptions) -> CallToolResult:
+    def _leave_running(self, call: PendingCall, options: ConnectionOptions, note: str) -> CallToolResult:
         own = [one for one in self._calls if one.ongoing.owner == call.ongoing.owner]
         if len(own) >= MAX_CALLS:
             finished = next((one for one in own if one.done.is_set()), None)
@@ -207,7 +215,7 @@ class PendingCalls:
             self._drop(finished)
         self._calls.append(call)
         logs.note_outcome("running")
-        return _running_answer(call, options)
+        return _running_answer(call, options, note)
 
     def _drop(self, call: PendingCall) -> None:
         if call in self._calls:
@@ -245,14 +253,14 @@ def _runs_programs(tool: Tool, ongoing: Ongoing) -> bool:
     return tool.slow and tool.needs_session and tool.name != WAIT and tool.runs(ongoing.arguments)
 
 
-def _running_answer(call: PendingCall, options: ConnectionOptions) -> CallToolResult:
+def _running_answer(call: PendingCall, options: ConnectionOptions, note: str = "") -> CallToolResult:
     tool, handle = call.ongoing.tool, call.ongoing.handle if call.ongoing.tool == START else None
     activity = f" ({call.activity()})" if call.activity() else ""
     lines = [f"session_id: {handle}"] if handle else []
     lines.append(f"running: `{tool}` has not ended after {call.age_s} s{activity} and goes on.")
     if handle:
         lines.append("Calls with this session_id wait until the session is open.")
-    lines.append("`wait` gives its answer; `wait` with interrupt=true stops it.")
+    lines += ["`wait` gives its answer; `wait` with interrupt=true stops it.", *([note] if note else [])]
     data = {"state": "running", "tool": tool, "running_s": call.age_s, "activity": call.activity()}
     return _result(options, "\n".join(lines), {**data, "session_id": handle} if handle else data)
 

@@ -12,7 +12,7 @@ _SERVER_PER_CALL = f"{START} If it was opened by an earlier call, {_KEEP}"
 OPENED_ANEW = (
     f"This call opened a new session, which knows nothing of earlier calls. If there were some, {_KEEP}"
 )
-"""Said by a call that goes on from earlier ones and found no session, and by a first change that was refused."""
+"""Said by a call that goes on from earlier ones and found no session."""
 CHANGED_ANEW = (
     "This call opened a new session. If this client starts a server for each call, the change is lost when the call "
     "is answered: sessions then need a server that is started with `--keep-sessions`."

@@ -265,6 +265,11 @@ class SessionStore:
         """True if a call without a handle opens a session, though earlier servers may have had some for it."""
         return self._without_handle.opens_anew(owner)
 
+    @property
+    def is_for_next_server(self) -> bool:
+        """True if sessions of the one client are kept for later servers of it: it may start one for each call."""
+        return self._without_handle.is_for_next_server
+
     def set_apart(self, session: Session) -> None:
         """Have no call without a handle mean this session: its clients name it in another way."""
         if (slot := self._table.find(session.key)) is not None:

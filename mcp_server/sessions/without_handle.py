@@ -62,6 +62,11 @@ class SessionWithoutHandle:
         """True for a server for one client that has had no session yet: the client may start one for each call."""
         return self._opens and not self._keeps and not self._table.had_sessions
 
+    @property
+    def is_for_next_server(self) -> bool:
+        """True if sessions of the one client are kept for later servers of it: it may start one for each call."""
+        return self._opens and self._keeps
+
     async def find(self, owner: str, report: Report, within_s: float | None) -> Session:
         """The only session of `owner`: open here, lost with its edits kept, kept by an earlier server, or a new one.
 

@@ -200,6 +200,21 @@ async def test_a_session_that_is_still_starting_has_its_handle_and_calls_wait_fo
         assert answer == "exit code 0, output:\n```\nmade\n```"
 
 
+async def test_a_first_call_says_that_it_ends_with_its_server_where_a_client_may_start_one_for_each(
+    repo: Path,
+) -> None:
+    said = "If this client starts a server for each call"
+    flags = [*UNSAFE, "--repo", str(repo), *WITHIN]
+    async with pdbox(*flags, "--keep-sessions") as session:
+        text = await session.text("bash", command=UNTIL_GO, timeout_s=PATIENCE_S)
+        assert text.startswith("running: `bash`") and text.count(said) == 1
+        assert "`--answer-within`" in text
+        assert said not in await session.text("wait")
+        await session.text("close_session")
+    async with pdbox(*flags) as session:
+        assert said not in await session.text("bash", command=UNTIL_GO, timeout_s=PATIENCE_S)
+
+
 async def test_wait_gives_the_answer_of_a_start(repo: Path, tmp_path: Path) -> None:
     async with pdbox(*UNSAFE, "--repo", str(repo), *WITHIN) as session:
         started = await session.text("start_session", setup=[until(str(tmp_path / "go"))])

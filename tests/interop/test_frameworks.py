@@ -20,10 +20,13 @@ FOLDER = Path(__file__).parents[2] / "manifests" / "frameworks"
 SNIPPETS = sorted(FOLDER.glob("*.py"))
 REPO, URL = "/path/to/repository", f"http://127.0.0.1:{Settings().port}/mcp"
 ENVIRONMENTS = {
+    "agno_tools": "agno",
     "autogen_tools": "autogen",
     "dspy_tools": "dspy",
+    "google_adk_tools": "google-adk",
     "google_genai_tools": "google-genai",
     "langchain_tools": "langchain",
+    "llama_index_tools": "llama-index",
     "openai_agents_tools": "openai-agents",
     "pydantic_ai_tools": "pydantic-ai",
     "semantic_kernel_tools": "semantic-kernel",

@@ -82,7 +82,7 @@ async def test_a_first_change_says_that_it_ends_with_its_server(connect: Connect
 async def test_a_first_change_that_was_refused_has_nothing_to_lose(connect: Connect) -> None:
     async with connect() as client:
         refused = await said(client, "rewrite", {**CHANGE, "old_code": "nowhere"})
-        assert "the change is lost" not in refused
+        assert "`--keep-sessions`" not in refused
 
 
 async def test_a_change_that_is_not_the_first_call_or_stays_says_nothing(

@@ -1,4 +1,4 @@
-"""autogen's tools, whose arguments go through pydantic models made of the schemas."""
+"""autogen's tools, whose arguments go through pydantic models made of the schemas. Era "defaults": with its own limit for a call."""
 
 # pyright: reportMissingImports=false
 from __future__ import annotations
@@ -23,9 +23,8 @@ PATIENCE_S = 600
 def server(plan: Plan) -> Any:
     if plan.transport == "stdio":
         command, *arguments = plan.command
-        return StdioServerParams(
-            command=command, args=arguments, env=dict(plan.env), read_timeout_seconds=PATIENCE_S
-        )
+        limit = {} if plan.era == "defaults" else {"read_timeout_seconds": PATIENCE_S}
+        return StdioServerParams(command=command, args=arguments, env=dict(plan.env), **limit)
     if plan.transport == "http":
         return StreamableHttpServerParams(url=plan.url, timeout=PATIENCE_S)
     return SseServerParams(url=plan.url, timeout=PATIENCE_S)

@@ -1,4 +1,7 @@
-"""An agent of openai-agents, its model a stand-in that makes the planned calls. Era "strict": its tools have strict schemas."""
+"""An agent of openai-agents, its model a stand-in that makes the planned calls.
+
+Era "strict": its tools have strict schemas. "defaults": with its own limit for a call.
+"""
 
 # pyright: reportMissingImports=false
 from __future__ import annotations
@@ -18,11 +21,12 @@ PATIENCE_S = 600
 
 
 def server(plan: Plan) -> Any:
+    limit = {} if plan.era == "defaults" else {"client_session_timeout_seconds": PATIENCE_S}
     if plan.transport == "stdio":
         params: Any = {"command": plan.command[0], "args": plan.command[1:], "env": plan.env}
-        return MCPServerStdio(params, client_session_timeout_seconds=PATIENCE_S)
+        return MCPServerStdio(params, **limit)
     kind = MCPServerStreamableHttp if plan.transport == "http" else MCPServerSse
-    return kind({"url": plan.url}, client_session_timeout_seconds=PATIENCE_S)
+    return kind({"url": plan.url}, **limit)
 
 
 def returned(items: Any) -> list[str]:
@@ -89,7 +93,7 @@ async def main() -> None:
             mcp_servers=[connected],
             mcp_config={"convert_schemas_to_strict": plan.era == "strict"},
         )
-        await Runner.run(agent, "Mend the failing test.", max_turns=len(plan.calls) + 1)
+        await Runner.run(agent, "Mend the failing test.", max_turns=20 * len(plan.calls))
     report(model.shown, model.answers)
 
 

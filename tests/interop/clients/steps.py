@@ -26,12 +26,16 @@ class Plan:
     calls: Sequence[tuple[str, Mapping[str, Any]]]
 
     def next_call(self, answers: Sequence[Answer]) -> tuple[str, dict[str, Any]] | None:
-        """The call after those answered; None when all are made."""
-        if len(answers) == len(self.calls):
+        """The call after those answered; None when all are made. `wait` is called as long as its answer is `running`."""
+        at = 0
+        for answer in answers:
+            at += not (self.calls[at][0] == "wait" and is_running(answer))
+        if at == len(self.calls):
             return None
-        tool, arguments = self.calls[len(answers)]
-        session = session_of(answers[0]) if answers else ""
-        return tool, {name: session if value == SESSION else value for name, value in arguments.items()}
+        tool, arguments = self.calls[at]
+        return tool, {
+            name: session_of(answers[0]) if value == SESSION else value for name, value in arguments.items()
+        }
 
     async def make_calls(self, call: Callable[[str, dict[str, Any]], Awaitable[Answer]]) -> list[Answer]:
         """All calls, one after the other."""
@@ -44,6 +48,11 @@ class Plan:
 def read_plan() -> Plan:
     """The plan is the only argument, as JSON."""
     return Plan(**json.loads(sys.argv[1]))
+
+
+def is_running(answer: Answer) -> bool:
+    """True if `wait` has to be called once more."""
+    return answer["state"] == "running" if isinstance(answer, Mapping) else "running: `" in answer
 
 
 def session_of(answer: Answer) -> str:
