@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,6 +63,7 @@ PER_CALL = {
     "llama-index": Client("llama-index", "llama_index_client.py"),
 }
 ON_THE_NETWORK = {**ALL, **{f"{name}-session-per-call": client for name, client in PER_CALL.items()}}
+BUSY_S = 1.5
 # Those that give up on a call after 5 s, or 10 s (agno), unless they are told otherwise.
 IMPATIENT = {
     name: replace(ALL[name], era="defaults") for name in ("openai-agents", "autogen", "google-adk", "agno")
@@ -116,6 +120,8 @@ def test_a_first_change_by_a_client_that_starts_a_server_for_each_call_says_that
 
 @pytest.mark.parametrize("client", IMPATIENT.values(), ids=IMPATIENT)
 def test_client_gets_the_whole_answer_of_a_call_longer_than_its_own_limit(client: Client, run: Run) -> None:
+    if _starting_s() > BUSY_S:
+        pytest.skip("this machine is too busy for clients that wait five seconds for anything")
     command = [*COMMAND, "--repo", str(SAMPLE), "--answer-within", "4"]
     printing = {"command": "for i in $(seq 12); do echo line $i; sleep 1; done", "timeout_s": 60}
     calls = [("start_session", {}), ("bash", {**printing, "session_id": SESSION})]
@@ -148,6 +154,13 @@ def passed() -> dict[str, str]:
     return {
         name: value for name, value in os.environ.items() if name.startswith(("PDBOX_", "DOCKER_", "XDG_"))
     }
+
+
+def _starting_s() -> float:
+    """Seconds that a Python takes here to import the server: half a second where nothing else runs."""
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import mcp_server.server"], check=True)
+    return time.monotonic() - began
 
 
 def _without_handle(arguments: Mapping[str, Any]) -> dict[str, Any]:
