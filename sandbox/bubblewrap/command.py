@@ -202,6 +202,10 @@ def _system(network: bool) -> Iterator[str]:
     for name in (*_ETC, *pythons, *(_ETC_NETWORK if network else ())):
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
     yield from ("--proc", "/proc", "--dev", "/dev")
+    # Below a server that is root, programs are root to the kernel where it asks for the owner alone, as in these settings.
+    yield from ("--ro-bind", "/proc/sys", "/proc/sys")
+    for name in ("/proc/mtrr", "/proc/pressure"):
+        yield from ("--ro-bind-try", name, name)
     yield from ("--perms", "1777", "--size", str(SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
 
 

@@ -58,6 +58,16 @@ async def test_what_a_program_tries_is_stopped(
     assert await guest.request("ping") == ({}, b"")
 
 
+async def test_no_setting_of_the_kernel_can_be_written(guest: GuestConnection) -> None:
+    # Asked, not tried: where a server runs as root, a write would reach the whole machine.
+    code, output = await shell(
+        guest,
+        "find /proc -maxdepth 1 ! -name '[0-9]*' ! -name '*self' ! -path /proc -type d -exec find {} -type f -writable \\; 2>&1"
+        " | grep -v 'Permission denied'; find /proc -maxdepth 1 -type f -writable",
+    )
+    assert (code, output) == (0, "")
+
+
 async def test_a_link_in_the_place_of_the_socket_is_not_followed(
     guest: GuestConnection, sandbox: Sandbox
 ) -> None:
