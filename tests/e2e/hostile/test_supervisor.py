@@ -119,7 +119,7 @@ async def test_a_flood_into_the_servers_own_stream_ends_its_session(
 ) -> None:
     program = f"""\
 import json, os, struct
-text = json.dumps({{"id": 1 << 40, "ok": {{"list": [0] * ({to!r} == "large frames") * 1_000_000}}}}).encode()
+text = json.dumps({{"id": 1 << 40, "ok": {{"list": [0] * ({to!r} == "large frames") * 150_000}}}}).encode()
 frames = (struct.pack(">II", len(text), 0) + text) * max(1, 60_000 // len(text))
 data = b"forged\\n" * 9000 if {to!r} == "standard error" else frames
 stream = os.open("/proc/1/fd/2" if {to!r} == "standard error" else "/proc/1/fd/1", os.O_WRONLY)
