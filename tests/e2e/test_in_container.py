@@ -46,6 +46,14 @@ def container(*options: str, files: str = "/testbed") -> Iterator[str]:
         docker("rm", "-f", name)
 
 
+# One that is killed takes others with it, perhaps before `kill` comes to them.
+KILL_GUEST = """\
+pids=$(grep -l 'pdbox_gues[t]' /proc/[0-9]*/cmdline | cut -d/ -f3)
+kill -9 $pids
+test -n "$pids"
+"""
+
+
 def inside(name: str, command: str, text: str = "") -> str:
     """What a command in the container prints."""
     argv = ["docker", "exec", "-i", name, "sh", "-c", command]
@@ -99,7 +107,7 @@ async def test_nothing_is_left_when_the_guest_is_killed_and_its_children_go_on()
                 entrypoint="python app.py",
                 command='!import os; os.spawnlp(1, "sleep", "sleep", "9999")',
             )
-            inside(name, "kill -9 $(grep -l 'pdbox_gues[t]' /proc/[0-9]*/cmdline | cut -d/ -f3)")
+            inside(name, KILL_GUEST)
             with suppress(ToolFailed):  # or the loss is known already, and a new session opens
                 await server.text("listdir")
         assert left_in(name) == []
@@ -156,7 +164,7 @@ async def test_the_next_server_removes_what_a_killed_guest_left() -> None:
         flags = ("--container", name, "--workdir", "/testbed")
         async with killed_server(*flags) as kill:
             await kill.text("pdb", entrypoint="python app.py", command="n")
-            inside(name, "kill -9 $(grep -l 'pdbox_gues[t]' /proc/[0-9]*/cmdline | cut -d/ -f3)")
+            inside(name, KILL_GUEST)
         assert left_in(name) != []
         # Of a server that nobody knows here, as one of another machine.
         inside(name, "mkdir /var/tmp/pdbox-" + "1f" * 16)
