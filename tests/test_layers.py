@@ -117,7 +117,6 @@ def test_arrows_between_rooms_point_down(file: Path) -> None:
     if own is None:
         assert file.name in (
             "__init__.py",
-            "__main__.py",
             "boot.py",
             "clean_up.py",
             "find_guests.py",

@@ -350,7 +350,7 @@ class Wire:
         flags = ["--repo", str(repo), *LOCAL]
         self._meta = meta
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mcp_server", "serve", *flags],
+            [sys.executable, "-m", "pdbox", "serve", *flags],
             cwd=Path(__file__).parents[2],
             env={**os.environ, "PYTHONHASHSEED": str(seed)},
             stdin=subprocess.PIPE,

@@ -44,7 +44,7 @@ class Server:
         command = [
             sys.executable,
             "-m",
-            "mcp_server",
+            "pdbox",
             "serve",
             "--repo",
             str(folder / "repo"),

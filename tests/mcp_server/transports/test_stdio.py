@@ -25,7 +25,7 @@ class Server:
     def __init__(self, repo: Path, runtime: str) -> None:
         flags = ["--backend", "process", "--unsafe-no-isolation", "--entrypoint", "python app.py"]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "mcp_server", "serve", "--repo", str(repo), "--answers", "both", *flags],
+            [sys.executable, "-m", "pdbox", "serve", "--repo", str(repo), "--answers", "both", *flags],
             cwd=HOME,
             env={**os.environ, "XDG_RUNTIME_DIR": runtime, "TMPDIR": runtime},
             stdin=subprocess.PIPE,
