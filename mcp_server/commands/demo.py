@@ -154,7 +154,7 @@ def _server(settings: Settings, environ: Mapping[str, str]) -> StdioServerParame
     flags += ["--python", settings.python] if settings.python else []
     # From the folder that holds our packages: that works installed and in a clone. Clients pass little of the environment.
     return StdioServerParameters(
-        command=sys.executable, args=["-m", "mcp_server", "serve", *flags], env=dict(environ), cwd=_HOME
+        command=sys.executable, args=["-m", "pdbox", "serve", *flags], env=dict(environ), cwd=_HOME
     )
 
 
