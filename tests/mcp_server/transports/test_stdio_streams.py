@@ -26,7 +26,7 @@ class Client:
         command = [
             sys.executable,
             "-m",
-            "mcp_server",
+            "pdbox",
             "serve",
             "--backend",
             "process",
