@@ -33,6 +33,7 @@ SETTINGS = (
     "unsafe_no_isolation",
     "image",
     "python",
+    "mount",
     *LIMITS,
     "setup_network",
     "index_url",
