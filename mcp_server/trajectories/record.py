@@ -36,7 +36,7 @@ Count = Annotated[int, Field(ge=0, lt=1 << 53)]
 
 
 class _Line(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class Client(_Line):

@@ -20,7 +20,7 @@ _M = TypeVar("_M", bound=BaseModel)
 class GuestData(BaseModel):
     """Checked data of the guest, which may be of another build: unknown keys are dropped, known ones checked."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 def validate(model: type[_M], data: Any) -> _M:

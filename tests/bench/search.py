@@ -31,7 +31,8 @@ for number in range(10_000):
 """
 _TIMED = (
     "import subprocess, sys, time; begin = time.perf_counter();"
-    " subprocess.run(sys.argv[1:], stdout=-3); print(time.perf_counter() - begin)"
+    # To /dev/null, GNU grep would stop at the first match of each file.
+    " subprocess.run(sys.argv[1:], stdout=-1); print(time.perf_counter() - begin)"
 )
 
 
