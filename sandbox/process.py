@@ -117,6 +117,8 @@ class ProcessBackend(LocalBackend):
         """
         await self.probe()
         python = spec.image or sys.executable
+        # Once the guest is there nothing waits before its record is written: a cancelled start would leave it behind.
+        server = await anyio.to_thread.run_sync(self.servers.hold)
         mark = spec.key or uuid.uuid4().hex
         base = runtime_folder(self.environ) / f"{mark[:12]}-{uuid.uuid4().hex[:8]}"
         base.mkdir(mode=0o700)
@@ -146,7 +148,7 @@ class ProcessBackend(LocalBackend):
             pooled=spec.pooled,
             kept=spec.lifetime.kept,
             mark=mark,
-            server=await anyio.to_thread.run_sync(self.servers.hold),
+            server=server,
             alone_s=spec.lifetime.alone_s,
             in_place=self._in_place is not None,
         )

@@ -172,6 +172,8 @@ class BubblewrapBackend(LocalBackend):
             BackendUnavailable: it could not be started; nothing is left behind.
         """
         python = await self._inspect(spec.image or sys.executable)
+        # Once the guest is there nothing waits before its record is written: a cancelled start would leave it behind.
+        server = await anyio.to_thread.run_sync(self.servers.hold)
         name = f"{(spec.key or 'pool')[:12]}-{uuid.uuid4().hex[:8]}"
         base = runtime_folder(self.environ) / name
         base.mkdir(mode=0o700)
@@ -227,7 +229,7 @@ class BubblewrapBackend(LocalBackend):
             memory_bytes=spec.limits.memory_bytes if watched else 0,
             network=spec.network,
             workdir=str(spec.workdir),
-            server=await anyio.to_thread.run_sync(self.servers.hold),
+            server=server,
             alone_s=spec.lifetime.alone_s,
         )
         record.write()
