@@ -164,7 +164,6 @@ class _Search:
         self._omitted = self._omitted_files = self._searched = self._skipped = 0
         self._last_path = ""
         self._required = [text.encode("ascii") for text in job.required]
-        self._is_plain = job.is_plain
         self._one = self._required[0] if len(self._required) == 1 and not job.ignores_case else None
 
     def run(self) -> dict:
@@ -173,7 +172,7 @@ class _Search:
             data = self._read(full)
             if data is None:
                 self._skipped += 1
-            elif self._may_match(data) and not self._is_counted(path, data):
+            elif self._may_match(data):
                 if not self._look_through(path, data):
                     is_complete = False
                     break
@@ -221,16 +220,12 @@ class _Search:
             os.close(fd)
         return None if data.find(b"\0", 0, _BINARY_SIGN) >= 0 and not data.startswith(_WIDE) else data
 
-    def _is_counted(self, path: str, data: bytes) -> bool:
-        """True if the matches of a file were only counted, as no more are shown."""
-        if not self._is_plain or len(self._matches) < self._job.max_results or data.startswith(_WIDE):
-            return False
-        self._omitted += _count_lines(data, self._required[0])
-        self._omitted_files += path != self._last_path
-        return True
-
     def _look_through(self, path: str, data: bytes) -> bool:
         """Collect the matches of one file. False when the time is over."""
+        if self._job.is_plain and len(self._matches) >= self._job.max_results and not data.startswith(_WIDE):
+            self._omitted += _count_lines(data, self._required[0])
+            self._omitted_files += path != self._last_path
+            return self._may_go_on()
         text = decode_text(data)
         file, self._last_path = _File(escape_path(path), text), path
         find, max_line = self._job.compiled.search, self._max_line
