@@ -5,6 +5,7 @@ Made once per machine, kept in the user's cache folder, found by its pins.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -14,8 +15,9 @@ import shutil
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess, TimeoutExpired
@@ -82,18 +84,19 @@ class Environments:
     def _make(self, kind: str, name: str) -> Path:
         interpreter = find_interpreter(PINS["interpreters"].get(name))
         folder = self._cache / f"{name}-{_key(kind, name, interpreter)}"
-        if folder.is_dir():
-            return folder
         self._cache.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=self._cache))
-        try:
-            if kind == "python":
-                self._install_python(name, interpreter, draft)
-            else:
-                self._install_npm(name, draft)
-            _move(draft, folder)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
+        with only_one(self._cache / f".{folder.name}.lock"):
+            if folder.is_dir():
+                return folder
+            draft = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=self._cache))
+            try:
+                if kind == "python":
+                    self._install_python(name, interpreter, draft)
+                else:
+                    self._install_npm(name, draft)
+                draft.rename(folder)
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
         return folder
 
     def _install_python(self, name: str, interpreter: str, folder: Path) -> None:
@@ -155,13 +158,12 @@ def _key(kind: str, name: str, interpreter: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
-def _move(draft: Path, folder: Path) -> None:
-    try:
-        draft.rename(folder)
-    except OSError:
-        # Somebody else made the same one meanwhile.
-        if not folder.is_dir():
-            raise
+@contextmanager
+def only_one(lock: Path) -> Generator[None]:
+    """Wait until no other worker of the tests is in such a block with the same file."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _install(command: Sequence[str], cwd: Path | None = None, no_word: Callable[[], str] = str) -> None:
