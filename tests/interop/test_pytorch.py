@@ -13,20 +13,18 @@ from tests.e2e.client import pdbox
 from tests.interop.environments import Environments
 from tests.mcp_server.tasks.importing.layouts import write
 
-pytestmark = pytest.mark.docker
-WRONG = "    return (x - x.mean(dim=1, keepdim=True)) / x.std(dim=1, keepdim=True)\n"
-RIGHT = "    return (x - x.mean(dim=0)) / x.std(dim=0)\n"
-CODE = (
-    """\
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+"""The Python of the tests, for which the environment's PyTorch is made."""
+pytestmark = [pytest.mark.docker, pytest.mark.image(PYTHON)]
+CODE = """\
 import torch
 from torch import nn
 
 
 def normalize(x):
     # Each feature has mean 0 and deviation 1.
-"""
-    + WRONG
-    + """\
+    deviation, mean = torch.std_mean(x, dim=1, keepdim=True)
+    return (x - mean) / deviation
 
 
 def train(steps=300):
@@ -43,7 +41,7 @@ def train(steps=300):
         optimizer.step()
     return loss.item()
 """
-)
+WRONG, RIGHT = "dim=1, keepdim=True", "dim=0, keepdim=True"
 TEST = """\
 from regression import train
 
@@ -65,38 +63,34 @@ env:
 @pytest.fixture
 def task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     """The task that the configuration becomes."""
-    clone = write(
-        tmp_path / "gym",
-        {
-            "scripts/config.yaml": CONFIGURATION,
-            "data/pytorch/regression.py": CODE,
-            "data/pytorch/test.py": TEST,
-            "data/pytorch/.debugreadonly": "test.py\n",
-        },
-    )
+    gym = {
+        "scripts/config.yaml": CONFIGURATION,
+        "data/pytorch/regression.py": CODE,
+        "data/pytorch/test.py": TEST,
+        "data/pytorch/.debugreadonly": "test.py\n",
+    }
+    clone = write(tmp_path / "gym", gym)
     fixed = write(tmp_path / "fixed", {"regression.py": CODE.replace(WRONG, RIGHT), "test.py": TEST})
-    python = f"--python={sys.version_info[0]}.{sys.version_info[1]}"
-    given = ["--gold", str(fixed), "--env", "PYTHONPATH=/torch", "--env", "OMP_NUM_THREADS=1", python]
-    words = [str(clone / "scripts" / "config.yaml"), "--out", str(tmp_path / "tasks"), *given]
-    assert main(["tasks", "import", *words]) == 0
-    return Path(capsys.readouterr().out.split(": ", 1)[1].strip())
+    given = ["--gold", str(fixed), f"--python={PYTHON}", "--env=PYTHONPATH=/torch", "--env=OMP_NUM_THREADS=1"]
+    out = tmp_path / "tasks"
+    assert main(["tasks", "import", str(clone / "scripts" / "config.yaml"), "--out", str(out), *given]) == 0
+    assert capsys.readouterr().out == f"regression: {out / 'regression'}\n"
+    return out / "regression"
 
 
-@pytest.fixture
-def flags(environments: Environments) -> list[str]:
-    """PyTorch of another environment, as sandboxes find it at the task's path."""
+def with_pytorch(environments: Environments) -> list[str]:
+    """Flags for sandboxes that find PyTorch, which is that of another test's environment, on the task's path."""
     (packages,) = environments["trl-trainer"].glob("lib/python*/site-packages")
     return ["--backend", "docker", "--mount", f"{packages}:/torch"]
 
 
 @pytest.mark.anyio
-async def test_a_script_of_pytorch_is_debugged_and_mended(task: Path, flags: list[str]) -> None:
-    async with pdbox(*flags, "--task", str(task)) as session:
-        assert "AssertionError: the line is not found" in await session.text("eval", timeout_s=500)
-        line = 1 + CODE[: CODE.index(WRONG)].count("\n")
-        commands = f"b regression.py:{line}\nc\np x.std(dim=1).shape, x.std(dim=0)"
-        stopped = await session.text("pdb", command=commands)
-        assert "regression.py:7" in stopped and "in normalize" in stopped
+async def test_a_script_of_pytorch_is_debugged_and_mended(task: Path, environments: Environments) -> None:
+    async with pdbox(*with_pytorch(environments), "--task", str(task)) as session:
+        assert "AssertionError: the line is not found" in await session.text("eval")
+        looks = "b regression.py:7\nc\np x.std(dim=1).shape, x.std(dim=0)"
+        stopped = await session.text("pdb", command=looks)
+        assert "stopped at regression.py:7 in normalize" in stopped
         assert "torch.Size([64])" in stopped and "tensor([ 0.2" in stopped
         mended = await session.text(
             "rewrite", path="regression.py", old_code=WRONG, new_code=RIGHT, run="eval"
@@ -104,7 +98,9 @@ async def test_a_script_of_pytorch_is_debugged_and_mended(task: Path, flags: lis
         assert "loss 0.000" in mended
 
 
-def test_its_oracle_episode_holds(task: Path, flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tasks", "verify", str(task), "--json", *flags]) == 0
+def test_its_oracle_episode_holds(
+    task: Path, environments: Environments, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tasks", "verify", str(task), "--json", *with_pytorch(environments)]) == 0
     (verified,) = json.loads(capsys.readouterr().out)["tasks"]
     assert verified["ok"] is True, verified
