@@ -36,6 +36,7 @@ Count = Annotated[int, Field(ge=0, lt=1 << 53)]
 
 
 class _Line(BaseModel):
+    # Built at its first use: a server without `--record` needs none of them.
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 

@@ -145,7 +145,7 @@ def test_trl_environment_goes_from_0_to_1(run: Run, url: str) -> None:
 def test_trl_trains_a_step_on_a_solved_and_an_abandoned_episode(run: Run, url: str) -> None:
     driver = DRIVERS / "trl_training.py"
     offline = {"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
-    # Threads of OpenMP wait for each other at each step by spinning: on a busy machine that takes most of an hour.
+    # Threads of OpenMP spin while they wait for each other, which costs most where all processors are taken.
     alone = {"OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1"}
     seen = json.loads(run("trl-trainer", "trl", "python", driver, url, "shop_discount", **offline, **alone))
     assert (seen["reward"], seen["moved"]) == (0.5, True) and seen["deviation"] > 0
