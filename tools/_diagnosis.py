@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sandbox.session.diagnosis import (
     Alias,
@@ -40,13 +40,13 @@ def render_diagnosis(found: Diagnosis) -> str:
     appearance.
     """
     recording = found.recording or Recording()
-    kept = select_kept(recording.kept)
-    told = bool(recording.aliases or kept)
+    shown = select_shown(found)
     parts = [
-        *_aliases_text(recording.aliases),
-        *_kept_text(kept),
-        *_suspects_text(found.spectrum, recording.suspects, _FEW_SUSPECTS if told else _MAX_SUSPECTS),
-        *_chain_text(recording, _FEW_LINKS if told else _MAX_LINKS),
+        *_aliases_text(shown.aliases),
+        *_kept_text(shown.kept),
+        *_suspects_text(found.spectrum, shown.suspects),
+        *(f"same code with other names: {one.of}() and {_place(one)}" for one in recording.alike),
+        *_chain_text(recording, len(shown.links)),
         *_values_text(recording),
         *_notes(found, recording),
     ]
@@ -102,22 +102,14 @@ def _only_text(label: str, found: list[OnlyCall]) -> list[str]:
     return [*shown, f"  … {left} more"] if left > 0 else shown
 
 
-def _suspects_text(spectrum: Spectrum | None, better: list[Suspect], most: int) -> list[str]:
-    if spectrum is None:
+def _suspects_text(spectrum: Spectrum | None, found: list[Suspect]) -> list[str]:
+    if spectrum is None or not found:
         return []
     if not spectrum.passed:
-        return _without_comparison(better or spectrum.suspects, most)
-    found = better or spectrum.suspects
-    lines = [_suspect_line(one, spectrum) for one in found[:most]]
+        lines = [f"  {_place(one)}: {_shorten(one.text)}" for one in found]
+        return ["no passing test to compare with; functions that ran:", *lines]
+    lines = [_suspect_line(one, spectrum) for one in found]
     return [f"suspects (lines that set this test apart from {spectrum.passed} passing ones):", *lines]
-
-
-def _without_comparison(found: list[Suspect], most: int) -> list[str]:
-    """Functions that ran, if there is no passing test to compare with."""
-    if not found:
-        return []
-    lines = [f"  {_place(one)}: {_shorten(one.text)}" for one in found[:most]]
-    return ["no passing test to compare with; functions that ran:", *lines]
 
 
 def _suspect_line(one: Suspect, spectrum: Spectrum) -> str:
@@ -127,9 +119,7 @@ def _suspect_line(one: Suspect, spectrum: Spectrum) -> str:
 
 
 def _aliases_text(aliases: list[Alias]) -> list[str]:
-    if not aliases:
-        return []
-    return ["shared objects:", *(_alias_line(one) for one in aliases[:_MAX_ALIASES])]
+    return ["shared objects:", *map(_alias_line, aliases)] if aliases else []
 
 
 def _alias_line(one: Alias) -> str:
@@ -152,7 +142,31 @@ def _named(place: Place, word: str, name: str) -> str:
     return f"{_place(place)}{'' if told else f' {word} {name}'}: {text}"
 
 
-def select_kept(found: list[Kept]) -> list[Kept]:
+class Shown(NamedTuple):
+    """The findings of a diagnosis that its text tells, of each list the best first."""
+
+    aliases: list[Alias]
+    kept: list[Kept]
+    suspects: list[Suspect]
+    links: list[Link]
+
+
+def select_shown(found: Diagnosis) -> Shown:
+    """Select what is told: of suspects and of the way back less where shared objects or kept state tell more.
+
+    A line that most passing tests run does not set the failing one apart.
+    """
+    recording = found.recording or Recording()
+    aliases, kept = recording.aliases[:_MAX_ALIASES], _select_kept(recording.kept)
+    passed = found.spectrum.passed if found.spectrum else 0
+    suspects = recording.suspects or (found.spectrum.suspects if found.spectrum else [])
+    apart = [one for one in suspects if 2 * one.passing <= passed]
+    if aliases or kept:
+        return Shown(aliases, kept, apart[:_FEW_SUSPECTS], recording.chain[:_FEW_LINKS])
+    return Shown(aliases, kept, apart[:_MAX_SUSPECTS], recording.chain[:_MAX_LINKS])
+
+
+def _select_kept(found: list[Kept]) -> list[Kept]:
     """Select the kept state that is suspect enough to be told, the best first."""
     least = max(_LEAST, found[0].score - _BEHIND) if found else _LEAST
     return [one for one in found if one.score >= least][:_MAX_KEPT]
@@ -198,7 +212,9 @@ def _chain_text(recording: Recording, most: int) -> list[str]:
     lines = [_link_line(one, value, first=one is shown[0]) for one, value in zip(shown, before, strict=False)]
     left = len(recording.chain) - most
     lines += [f"  … {left} more"] if left > 0 else []
-    lines += [f"  ended: {recording.chain_end}"] if recording.chain_end else []
+    one = recording.chain_class
+    class_text = f", of class {one.function} {one.path}:{one.line}" if one else ""
+    lines += [f"  ended: {recording.chain_end}{class_text}"] if recording.chain_end else []
     return ["way back from the failure:", *lines]
 
 

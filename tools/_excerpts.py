@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from sandbox.errors import InvalidArgument, NotFound
-from sandbox.session.diagnosis import Diagnosis, Kept, Place, Recording
+from sandbox.session.diagnosis import Alike, Diagnosis, Kept, ObjectClass, Place, Recording
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
-from tools._diagnosis import select_kept
+from tools._diagnosis import select_shown
 from tools._text import number_lines, number_without_docstring
 
 _MAX_FUNCTION = 900
@@ -21,14 +21,19 @@ _NEAR = 12
 """Lines between two named ones of such a function that are shown together."""
 _BESIDE = 2
 """Lines shown before and after a named one that is farther away."""
+_STRETCH = 20
+"""Lines between where a name is bound and where it is used, all of which are shown."""
 _MAX_PIECES = 4
 _GAP = 3
 _MAX_ABOVE = 300
 """Lines above a named one that are searched for where its names are bound."""
 _MAX_LINE = 160
+_LEAST_SECOND = 600
+"""Characters that the first function leaves for others."""
+_MAX_CLASS = 25
+"""Lines of a class that is shown in place of its name."""
 _MAX_SMALL_FILE = 2400
-"""Characters of a file that is shown whole where a function of it would be, the first one even beyond the room: it would be
-asked for next."""
+"""Characters of a file that is shown whole where a function of it would be: it would be asked for next."""
 
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
@@ -47,7 +52,7 @@ async def read_excerpts(
 ) -> list[Excerpt]:
     """Read the functions that matter most in a diagnosis.
 
-    `shown`: paths and lines; functions with one of them are left out. `room`: characters in all, but for a small file.
+    `shown`: paths and lines; functions with one of them are left out. `room`: characters in all, but for the first one.
     """
     files: dict[str, tuple[list[str], Marks]] = {}
     wanted = _best_first(found)
@@ -66,16 +71,16 @@ async def read_excerpts(
         if any(one.path == place.path and not one.function for one in excerpts):
             continue
         named = [one.line for one in (place, *others)]
-        text = _excerpt(place, *files[place.path], lines, named)
-        if len(text) > room:
-            text = _excerpt(place, *files[place.path], lines, named[:1], around=_BESIDE)
+        text = _excerpt(place, *files[place.path], lines, named, _AROUND)
+        if len(text) > room and excerpts:
+            text = _excerpt(place, *files[place.path], lines, named[:1], _BESIDE)
         whole = "" if lines or not text else _whole_file(place.path, files[place.path][0])
         if whole and (len(whole) <= room or not excerpts):
             excerpts.append(Excerpt(place.path, "", whole))
             room -= len(whole)
-        elif text and len(text) <= room:
+        elif text and (len(text) <= room or not excerpts):
+            room = room - len(text) if excerpts else max(room - len(text), _LEAST_SECOND)
             excerpts.append(Excerpt(place.path, place.function, text))
-            room -= len(text)
     return excerpts
 
 
@@ -88,18 +93,30 @@ def _whole_file(path: str, lines: Sequence[str]) -> str:
 
 
 def _best_first(found: Diagnosis) -> list[list[Place]]:
-    """The places in each function: of shared objects, of state that is kept, of this test alone, on the way back."""
-    recording = found.recording or Recording()
-    told = [
-        *(place for alias in recording.aliases[:2] for place in (alias.changed, alias.stored)),
-        *(place for kept in select_kept(recording.kept) for place in _places_of(kept)),
-    ]
-    suspects = (recording.suspects or (found.spectrum.suspects if found.spectrum else []))[:5]
+    """The places in each function that the text names.
+
+    That of a call that failed before it began, of shared objects, of state that is kept and those with the same code, the
+    head of the class of the object that all comes from, those of this test alone, on the way back.
+    """
+    shown, recording = select_shown(found), found.recording or Recording()
+    of_object = recording.chain_class
     functions: dict[tuple[str, str], list[Place]] = {}
-    for place in (*told, *suspects, *recording.chain[:8]):
+    for place in (
+        *(one for one in shown.links if one.refused),
+        *(place for alias in shown.aliases for place in (alias.changed, alias.stored)),
+        *_with_alike([place for kept in shown.kept for place in _places_of(kept)], recording.alike),
+        *([of_object] if of_object and of_object.last - of_object.line < _MAX_CLASS else []),
+        *shown.suspects,
+        *shown.links,
+    ):
         if place.function != "<module>":
             functions.setdefault((place.path, place.function), []).append(place)
     return list(functions.values())
+
+
+def _with_alike(places: list[Place], alike: list[Alike]) -> list[Place]:
+    """Places, each with the functions right behind it that have the same code."""
+    return [each for place in places for each in (place, *(one for one in alike if one.of == place.function))]
 
 
 def _places_of(kept: Kept) -> list[Place]:
@@ -114,19 +131,22 @@ def _excerpt(
     marks: Marks,
     shown: Collection[int],
     named: Sequence[int],
-    around: int = _AROUND,
+    around: int,
 ) -> str:
     """The function of a place, or if it is long the lines around it and around those `named` near it.
 
     "" if a line of it is shown, or it is not there.
     """
-    ranges = [
-        (first, last)
-        for one in marks.definitions
-        if one.name == place.function
-        for _, first, last in one.found
-        if first <= place.line <= last <= len(lines)
-    ]
+    if isinstance(place, ObjectClass):
+        ranges = [(place.line, place.last)] if place.line <= place.last <= len(lines) else []
+    else:
+        ranges = [
+            (first, last)
+            for one in marks.definitions
+            if one.name == place.function
+            for _, first, last in one.found
+            if first <= place.line <= last <= len(lines)
+        ]
     if not ranges:
         return ""
     first, last = min(ranges, key=lambda each: each[1] - each[0])
@@ -163,6 +183,8 @@ def _windows(
         add(line, _BESIDE)
     for line in inside:
         for bound in _find_bindings(lines, line - first):
+            if around == _AROUND and line - first - bound <= _STRETCH:
+                windows.append((first + max(0, bound - 1), min(last, line + 1)))
             add(first + bound, 1)
     return windows
 

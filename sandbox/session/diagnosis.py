@@ -106,6 +106,15 @@ class Link(Place):
 
     name: Text = ""
     value: Text = ""
+    refused: bool = False
+    """True for a function whose call failed before it began."""
+
+
+class ObjectClass(Place):
+    """The class of an object; `function` is its qualified name."""
+
+    last: Number = 0
+    """Line before its first method."""
 
 
 class Found(Place):
@@ -113,6 +122,12 @@ class Found(Place):
 
     name: Text = ""
     value: Text
+
+
+class Alike(Place):
+    """A function with the same code as the function `of`, but for names and literals."""
+
+    of: Text = ""
 
 
 class Recording(GuestData):
@@ -127,7 +142,10 @@ class Recording(GuestData):
     kept: Annotated[list[Kept], Field(max_length=20)] = []
     chain: Annotated[list[Link], Field(max_length=50)] = []
     chain_end: Text = ""
+    chain_class: ObjectClass | None = None
+    """Class of the object that the chain ends at."""
     values: Annotated[list[Found], Field(max_length=10)] = []
+    alike: Annotated[list[Alike], Field(max_length=10)] = []
     suspects: Annotated[list[Suspect], Field(max_length=100)] = []
     """The spectrum's suspects in a better order."""
     problems: Annotated[list[Text], Field(max_length=20)] = []

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
+from ..debugger.isolation.pristine import os
 from . import aliases, chain, failure, kept_state, repeated, values
 from . import sites as kinds
 from .events import Events, frame_number, is_atom, method_code
 from .job import guarded
-from .safe_values import text_of, type_name
+from .safe_values import class_name, text_of, type_name
 from .slicing import Slice
 from .sources import Sources
 
@@ -14,6 +17,8 @@ _MAX_SLICE = 30_000
 _FAR = 10_000
 _NEAR = 30
 _MAX_OTHERS = 3
+_MAX_ALIKE = 2
+"""Functions with the same code as another one; more of them are a pattern of the program."""
 _FARNESS = 0.03
 """Suspicion that one step further from the failure must outweigh."""
 _UNITTEST_SIDES = (("first", "second"), ("seq1", "seq2"), ("d1", "d2"), ("member", "container"))
@@ -44,6 +49,7 @@ class _Analysis:
             "suspects": self._suspects() or [],
         }
         found.update(self._chain() or {})
+        found["alike"] = self._alike(found) or []
         return found
 
     def _starts(self):
@@ -148,6 +154,26 @@ class _Analysis:
         is_sure = self._sources.mentions(scope.filename, events.site(caller).line, names)
         return caller if is_sure and not is_test else None
 
+    @guarded
+    def _alike(self, found):
+        """Functions with the same code as the most suspect ones, so perhaps with the same fault."""
+        told = [
+            *(one["changed"] for one in found["aliases"][:1]),
+            *(one["written"] for one in found["kept"][:1]),
+            *(found["suspects"][:2] + found.get("chain", [])[:1]),
+        ]
+        alike = {}
+        for place in told:
+            filename = os.path.join(self._job.root, place["path"])
+            if self._job.is_test_code(filename):
+                continue
+            others = self._sources.alike(filename, place["line"])
+            for function, line in others if len(others) <= _MAX_ALIKE else ():
+                text = self._sources.line(filename, line)
+                one = {"path": place["path"], "line": line, "function": function, "text": text}
+                alike.setdefault((place["path"], line), {**one, "of": place["function"]})
+        return list(alike.values())[:_MAX_ALIKE]
+
     def _line_of_class_attribute(self, write):
         """Line at which a class sets the written attribute for all its instances; 0 if it doesn't."""
         owner, _, rest = kept_state.name_of(self._events, write).partition(".")
@@ -205,12 +231,36 @@ class _Analysis:
 
     @guarded
     def _chain(self):
+        called = self._refused_call()
+        if called is not None:  # where its object came from tells nothing of its parameters
+            return {"chain": [called]}
         path = self._path()
         if not path:
             return {}
-        called = self._refused_call()
-        links, end = chain.build(self._events, path, self._place, self._score)
-        return {"chain": ([called] if called else []) + links, "chain_end": end}
+        links, end, last = chain.build(self._events, path, self._place, self._score)
+        found = {"chain": links, "chain_end": end}
+        if end == chain.OBJECT_ITSELF:
+            found["chain_class"] = self._class_of(self._events.value_of[last])
+        return found
+
+    @guarded
+    def _class_of(self, value):
+        """The class of an object; None if it is not one of the program's own files."""
+        name, module = class_name(value)
+        filename = getattr(sys.modules.get(module), "__file__", None) or ""
+        if not self._job.project.has(filename) or self._job.is_test_code(filename):
+            return None
+        first, last = self._sources.class_head(filename, name)
+        if not first:
+            return None
+        text = self._sources.line(filename, first)
+        return {
+            "path": self._job.relative(filename),
+            "line": first,
+            "function": name,
+            "text": text,
+            "last": last,
+        }
 
     def _path(self):
         """Events from the failure to the most suspect one; by way of the wrong part, if values were compared."""
@@ -251,6 +301,7 @@ class _Analysis:
                 line = code.co_firstlineno
                 return {
                     "name": "refused the arguments",
+                    "refused": True,
                     "path": self._job.relative(code.co_filename),
                     "line": line,
                     "function": self._sources.function_at(code.co_filename, line)[0],

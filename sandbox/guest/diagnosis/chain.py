@@ -8,6 +8,7 @@ from .events import is_container
 from .safe_values import text_of
 from .slicing import arguments_of, causes
 
+OBJECT_ITSELF = "the object itself"
 _SHOWN = (kinds.STORE, kinds.RETURN, kinds.YIELD, kinds.PARAMETER, kinds.ARGUMENT, kinds.ELEMENT)
 _MAX_LINKS = 8
 _MAX_ON = 100
@@ -15,12 +16,13 @@ _LOOK = 2
 
 
 def build(events, path, place, score):
-    """(links from the failure along `path` and on to where the value at its end came from, why it ended there).
+    """(links from the failure along `path` and on to where the value at its end came from, why it ended there, the event
+    there).
 
     `place(event)` describes the line of an event, `score(site)` its suspicion.
     """
     path = path + _on(events, path[-1], set(path), score)
-    links, end = [], ""
+    links = []
     for number, event in enumerate(path):
         link = _link(events, event, place)
         if link is None:
@@ -33,8 +35,7 @@ def build(events, path, place, score):
                 links[-1] = link
             continue
         links.append(link)
-    end = _why_ended(events, path[-1]) if path else ""
-    return _middle_out(links), end
+    return _middle_out(links), _why_ended(events, path[-1]), path[-1]
 
 
 def _take_name(link, events, parameter, links):
@@ -162,7 +163,7 @@ def _why_ended(events, event):
     if site.is_call:
         return "a call whose inside is not recorded"
     if site.deps in (("self",), ("cls",)):
-        return "the object itself"
+        return OBJECT_ITSELF
     if not site.deps:
         return "a literal"
     return ""

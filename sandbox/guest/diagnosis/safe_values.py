@@ -9,6 +9,8 @@ from .events import is_atom
 _MAX = 80
 _ITEMS = 4
 _TYPE_NAME = type.__dict__["__name__"].__get__
+_TYPE_QUALNAME = type.__dict__["__qualname__"].__get__
+_TYPE_DICT = type.__dict__["__dict__"].__get__
 
 
 def text_of(value, depth=2):
@@ -37,6 +39,13 @@ def type_name(value):
     if kind is types.FunctionType:
         return f"function {value.__name__[:_MAX]}"
     return f"<{_TYPE_NAME(kind)[:_MAX]}>"
+
+
+def class_name(value):
+    """(qualified name, module) of the class of an object, or of a class itself."""
+    kind = value if type(value) is type else type(value)
+    module = _TYPE_DICT(kind).get("__module__")
+    return _TYPE_QUALNAME(kind), module if type(module) is str else ""
 
 
 def _sequence(value, kind, depth):

@@ -11,6 +11,8 @@ MAX_SOURCE = 4 << 20
 _MAX_TEXT = 120
 _DISPLAYS = (ast.List, ast.Tuple, ast.ListComp)
 _REPEATING = ("fromkeys", "repeat")
+_MIN_SHAPE = 40
+"""Nodes and names below which functions are alike by chance."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -46,6 +48,15 @@ class Sources:
                 return 0 if _sets_on_instance(node, name) else _line_of_attribute(node, name)
         return 0
 
+    def class_head(self, filename, name):
+        """(first, last line) of a class before its first method, by its qualified name; (0, 0) if it is not there."""
+        for path, node in _classes_in(_parse("\n".join(self.lines(filename)))):
+            if path == name:
+                methods = [one for one in node.body if isinstance(one, _DEFINITIONS)]
+                first = [line.lineno for one in methods for line in (one, *one.decorator_list)]
+                return node.lineno, min(first) - 1 if first else node.end_lineno or node.lineno
+        return 0, 0
+
     def lines_that_repeat(self, filename):
         """Lines of a file with an expression that puts one object into several places."""
         if filename not in self._repeating:
@@ -60,6 +71,25 @@ class Sources:
                 line = next(_lines_that_change(node, name), 0)
                 if line:
                     yield function, line
+
+    def alike(self, filename, number):
+        """(qualified name, line) of the functions of a file that do what the one at a line does, with other names."""
+        functions = [
+            (name, node)
+            for name, node in _definitions_in(_parse("\n".join(self.lines(filename))))
+            if isinstance(node, _DEFINITIONS)
+        ]
+        around = [node for _, node in functions if node.lineno <= number <= (node.end_lineno or node.lineno)]
+        if not around:
+            return []
+        wanted = max(around, key=lambda node: node.lineno)
+        shape, size = _shape(wanted), len(_statements(wanted))
+        if len(shape) < _MIN_SHAPE:
+            return []
+        others = [
+            (name, node) for name, node in functions if node is not wanted and len(_statements(node)) == size
+        ]
+        return [(name, node.lineno) for name, node in others if _shape(node) == shape]
 
     def function_at(self, filename, number):
         """(qualified name, first line) of the innermost function at a line; of the module if there is none."""
@@ -88,6 +118,32 @@ def _parse(text):
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def _statements(function):
+    """The statements of a function without its docstring."""
+    is_text = isinstance(getattr(function.body[0], "value", None), ast.Constant)
+    return function.body[isinstance(function.body[0], ast.Expr) and is_text :]
+
+
+def _shape(function):
+    """Types of the nodes of a function, each name replaced by its number: without docstring, literals and annotations."""
+    numbers, shape = {}, []
+    waiting = [function.args, *_statements(function)]
+    while waiting:
+        node = waiting.pop()
+        shape.append(type(node).__name__)
+        for field, value in ast.iter_fields(node):
+            if isinstance(node, ast.Constant) or field in ("annotation", "type_comment"):
+                continue
+            if isinstance(value, str):
+                shape.append(numbers.setdefault(value, len(numbers)))
+            elif isinstance(value, ast.AST):
+                waiting.append(value)
+            elif isinstance(value, list):
+                shape.append(len(value))
+                waiting += [each for each in value if isinstance(each, ast.AST)]
+    return shape
 
 
 def _functions_in(tree):

@@ -20,6 +20,8 @@ _MAX_KEPT = 200
 """Passing tests whose lines are kept until the failing one has run."""
 _SIBLING = 0.1
 """Preference for the same test with other parameters as the nearest one."""
+_PASSED = ("except", "finally")
+"""Beginnings of lines that run because an exception passes them."""
 
 
 class SpectrumObserver:
@@ -169,6 +171,8 @@ class SpectrumObserver:
         sources, best = Sources(), {}
         for score, (file, line) in scored:
             if self.job.is_test_code(file) or not file.endswith(".py"):  # a template names its own file
+                continue
+            if sources.line(file, line).startswith(_PASSED):
                 continue
             name, first = sources.function_at(file, line)
             known = best.get((file, first))

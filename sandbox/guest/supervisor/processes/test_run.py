@@ -52,12 +52,13 @@ def evaluate(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     the time was over; `output` is what its runner has captured. `captured`: all output of tests was. `running` are
     tests that ran when their process died, `not_run_ids` the first of those that never began, if they are known.
 
-    Ids of pytest are relative to the workspace. Tests are in the order in which they began. One that ran when
-    its process died is an error. So are all tests of a run whose runner itself has failed (INTERNALERROR of
-    pytest): its results until then are not reliable. A test without a reported outcome is left out if the
-    command has ended with exit code 0, else it is an error. `counts` covers all tests; when they are too many
-    for an answer, passed ones are left out of `tests` first. Progress: {"tests": n, "of": m|null, "last": id,
-    "outcome"}. Raises GuestError as `exec` does, and invalid if `tests` can't be chosen in `command`.
+    Ids of pytest are relative to the workspace. Tests are in the order in which they began. One that ran when its
+    process died is an error. So are all tests of a run whose runner itself has failed (INTERNALERROR of pytest),
+    the one that ran then before the others: its results until then are not reliable. A test without a reported
+    outcome is left out if the command has ended with exit code 0, else it is an error. `counts` covers all tests;
+    when they are too many for an answer, passed ones are left out of `tests` first. Progress: {"tests": n, "of":
+    m|null, "last": id, "outcome"}. Raises GuestError as `exec` does, and invalid if `tests` can't be chosen in
+    `command`.
     """
     args = dict(args, command=_command(args, call.state))
     reports = Reports(call.progress, call.state.workdir)
@@ -235,8 +236,11 @@ class Reports:
         return sum(counts) if counts else None
 
     def results(self, end: str, good: bool) -> list:
-        """All tests. Those without an outcome are errors (`end` is the reason), unless the run is `good`."""
-        tests = []
+        """All tests. Those without an outcome are errors (`end` is the reason), unless the run is `good`.
+
+        Those whose outcome is void because the runner has failed are the last ones.
+        """
+        tests, voided = [], []
         for name, test in self._tests.items():
             run = self._runs[name]
             if name in self._running and run not in self._ended:
@@ -246,14 +250,19 @@ class Reports:
                 test = dict(test, outcome="error", duration_s=round(duration, 3), message=message, **where)
             elif test["outcome"] is None and good:
                 continue
+            elif test["outcome"] is None and run in self._void:
+                reason, frames = self._void[run]
+                message = f"{reason} while this test ran."
+                test = dict(test, outcome="error", message=message, frames=frames, whole=True)
             elif test["outcome"] is None:
                 test = dict(test, outcome="error", message="The runner has told no outcome of this test.")
             elif run in self._void and test["outcome"] not in _BAD:
                 reason, frames = self._void[run]
                 message = "{}; until then the test had {}.".format(reason, test["outcome"])
-                test = dict(test, outcome="error", message=message, frames=frames, whole=True)
+                voided.append(dict(test, outcome="error", message=message, frames=frames, whole=True))
+                continue
             tests.append(test)
-        return tests
+        return tests + voided
 
     def _receive(self) -> None:
         while True:
