@@ -152,18 +152,13 @@ class Shown(NamedTuple):
 
 
 def select_shown(found: Diagnosis) -> Shown:
-    """Select what is told: of suspects and of the way back less where shared objects or kept state tell more.
-
-    A line that most passing tests run does not set the failing one apart.
-    """
+    """Select what is told: of suspects and of the way back less where shared objects or kept state tell more."""
     recording = found.recording or Recording()
     aliases, kept = recording.aliases[:_MAX_ALIASES], _select_kept(recording.kept)
-    passed = found.spectrum.passed if found.spectrum else 0
     suspects = recording.suspects or (found.spectrum.suspects if found.spectrum else [])
-    apart = [one for one in suspects if 2 * one.passing <= passed]
     if aliases or kept:
-        return Shown(aliases, kept, apart[:_FEW_SUSPECTS], recording.chain[:_FEW_LINKS])
-    return Shown(aliases, kept, apart[:_MAX_SUSPECTS], recording.chain[:_MAX_LINKS])
+        return Shown(aliases, kept, suspects[:_FEW_SUSPECTS], recording.chain[:_FEW_LINKS])
+    return Shown(aliases, kept, suspects[:_MAX_SUSPECTS], recording.chain[:_MAX_LINKS])
 
 
 def _select_kept(found: list[Kept]) -> list[Kept]:

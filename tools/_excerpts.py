@@ -71,7 +71,7 @@ async def read_excerpts(
         if any(one.path == place.path and not one.function for one in excerpts):
             continue
         named = [one.line for one in (place, *others)]
-        text = _excerpt(place, *files[place.path], lines, named, _AROUND)
+        text = _excerpt(place, *files[place.path], lines, named)
         if len(text) > room and excerpts:
             text = _excerpt(place, *files[place.path], lines, named[:1], _BESIDE)
         whole = "" if lines or not text else _whole_file(place.path, files[place.path][0])
@@ -131,7 +131,7 @@ def _excerpt(
     marks: Marks,
     shown: Collection[int],
     named: Sequence[int],
-    around: int,
+    around: int = _AROUND,
 ) -> str:
     """The function of a place, or if it is long the lines around it and around those `named` near it.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.session.diagnosis import Diagnosis, Place
+from sandbox.session.diagnosis import Diagnosis, ObjectClass, Place
 from sandbox.session.workspace import Marks
 from tests.tools.calls import answers
 from tests.tools.conftest import MakeRepo
@@ -76,6 +76,21 @@ def test_suspects_tell_how_many_passing_tests_ran_the_line() -> None:
         "suspects (lines that set this test apart from 23 passing ones):\n"
         "  shop/group.py:24 merged(): for sku, some in groupby(lines):   (in 1 of 23, also :25)\n"
         "  shop/group.py:30 merged(): for sku, some in groupby(lines):   (only here)"
+    )
+
+
+def test_code_that_is_the_same_and_the_class_of_an_object_are_told() -> None:
+    recording = {
+        "chain": [{**GROUP, "name": "total", "value": "3"}],
+        "chain_end": "the object itself",
+        "chain_class": {**GROUP, "line": 3, "function": "Order", "last": 9},
+        "alike": [{**GROUP, "line": 40, "function": "joined", "of": "merged"}],
+    }
+    assert diagnosis(recording=recording) == (
+        "same code with other names: merged() and shop/group.py:40 joined()\n"
+        "way back from the failure:\n"
+        "  total = 3  shop/group.py:24 merged()\n"
+        "  ended: the object itself, of class Order shop/group.py:3"
     )
 
 
@@ -299,6 +314,47 @@ def test_a_long_function_is_shown_around_all_lines_that_are_named() -> None:
     head, *shown = _excerpt(place, lines, marks, [], []).split("\n")
     assert [line.split()[0] for line in shown] == [*map(str, range(14, 27))]
     assert _excerpt(place, lines, marks, [30], [20]) == ""
+
+
+def test_all_lines_between_a_name_and_its_use_near_by_are_shown() -> None:
+    lines = ["def long():", *(f"    step_{number} = '{'x' * 40}'" for number in range(2, 61))]
+    lines[19], lines[38] = "    key = make()", "    self.kept[key] = 1"
+    marks = Marks.model_validate({"definitions": [{"name": "long", "found": [("function", 1, 60)]}]})
+    place = Place(path="shop.py", line=39, function="long", text="")
+    _, *shown = _excerpt(place, lines, marks, [], []).split("\n")
+    assert [line.split()[0] for line in shown] == [*map(str, range(19, 46))]
+
+
+def test_of_a_class_its_head_is_shown() -> None:
+    lines = ["class Name:", "    text = 'x'", "    def first(self):", "        pass"]
+    head = ObjectClass(path="shop.py", line=1, last=2, function="Name")
+    assert (
+        _excerpt(head, lines, Marks(), [4], [1]) == "shop.py Name\n    1  class Name:\n    2      text = 'x'"
+    )
+    assert _excerpt(head, lines, Marks(), [2], [1]) == ""
+    assert (
+        _excerpt(ObjectClass(path="shop.py", line=1, last=9, function="Name"), lines, Marks(), [], []) == ""
+    )
+
+
+PLUGIN = """\
+def pytest_runtest_makereport(item, call):
+    if item.name == "test_bad" and call.when == WHEN:
+        raise RuntimeError("broken plugin")
+"""
+
+
+@pytest.mark.parametrize(
+    ("when", "stopped"), [("call", "test_i.py:2 in test_bad"), ("setup", "conftest.py:3 in")]
+)
+async def test_when_pytest_itself_fails_the_test_that_ran_is_diagnosed(
+    make_repo: MakeRepo, when: str, stopped: str
+) -> None:
+    plugin = PLUGIN.replace("WHEN", repr(when))
+    files = {"conftest.py": plugin, "test_i.py": "def test_good(): pass\ndef test_bad(): assert 1 == 2\n"}
+    (text,) = await answers(make_repo(files), ("diagnose", {}))
+    assert stopped in text.splitlines()[0]
+    assert "closed file" not in text
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ class _Analysis:
         alike = {}
         for place in told:
             filename = os.path.join(self._job.root, place["path"])
-            if self._job.is_test_code(filename):
+            if self._job.is_test_code(filename) or place["function"].endswith("__init__"):
                 continue
             others = self._sources.alike(filename, place["line"])
             for function, line in others if len(others) <= _MAX_ALIKE else ():

@@ -167,12 +167,13 @@ class SpectrumObserver:
         }
 
     def _suspects(self, scored):
-        """Functions by their best line, without those of the tests."""
+        """Functions by their best line that at most half of the passing tests run, without those of the tests."""
         sources, best = Sources(), {}
         for score, (file, line) in scored:
             if self.job.is_test_code(file) or not file.endswith(".py"):  # a template names its own file
                 continue
-            if sources.line(file, line).startswith(_PASSED):
+            passing = self._passed.get((file, line), 0)
+            if 2 * passing > self._passing or sources.line(file, line).startswith(_PASSED):
                 continue
             name, first = sources.function_at(file, line)
             known = best.get((file, first))
@@ -185,7 +186,7 @@ class SpectrumObserver:
                     "function": name,
                     "text": sources.line(file, line),
                     "score": round(score, 4),
-                    "passing": self._passed.get((file, line), 0),
+                    "passing": passing,
                     "count": 1,
                     "more": [],
                 }

@@ -274,7 +274,7 @@ def test_each_link_is_true_and_what_the_one_before_is_made_of(source: str, data:
     def place(event: int) -> dict[str, Any]:
         return {"path": "", "line": events.site(event).line}
 
-    links, _ = chain.build(events, path, place, lambda site: 0.0)
+    links, *_ = chain.build(events, path, place, lambda site: 0.0)
     seen = values_of_lines(source)
     for link in links:
         value = link["value"].partition(" in the end")[0]

@@ -255,6 +255,21 @@ def pytest_runtest_logreport(report):
     )
 
 
+def test_the_test_that_ran_when_pytest_failed_is_told_first(guest: Guest) -> None:
+    plugin = """
+def pytest_runtest_makereport(item, call):
+    if "test_b" in item.name:
+        raise RuntimeError("broken plugin")
+"""
+    guest.write({"conftest.py": plugin, "test_i.py": "def test_a(): pass\ndef test_b(): assert 0\n"})
+    answer = evaluate(guest, f"{PYTHON} -m pytest -q")
+    assert messages(answer) == {
+        "test_i.py::test_b": "INTERNALERROR of pytest: RuntimeError while this test ran.",
+        "test_i.py::test_a": "INTERNALERROR of pytest: RuntimeError; until then the test had passed.",
+    }
+    assert next(iter(messages(answer))) == "test_i.py::test_b"
+
+
 UNITTEST = """
 import os, unittest
 class A(unittest.TestCase):

@@ -161,6 +161,8 @@ def make_plugin(session, hookimpl):
         _root = ""
         _tees = ()
         _terminal = None
+        _told = None
+        """Error of pytest itself that the notice of a stop has told."""
 
         @hookimpl(tryfirst=True)
         def pytest_cmdline_main(self, config):
@@ -246,6 +248,7 @@ def make_plugin(session, hookimpl):
                 session.notices.add(
                     f"pytest itself fails in reporting this: {kind.__name__}: {safe_repr.text_of(failed)}"
                 )
+                self._told = failed
                 self._stop_at(item, call)
 
         @hookimpl(tryfirst=True)
@@ -253,6 +256,12 @@ def make_plugin(session, hookimpl):
             self._stop_at(node, call, self._logs(report))
             if session.post_mortem.has_shown(getattr(call.excinfo, "value", None)):
                 self._terminal.leave_out(report)
+
+        @hookimpl(hookwrapper=True)
+        def pytest_internalerror(self, excinfo):
+            if excinfo.value is not self._told and not session.post_mortem.has_shown(excinfo.value):
+                session.post_mortem.stop(excinfo.value)  # before pytest ends capturing
+            yield
 
         def _logs(self, report):
             return "".join(
