@@ -73,7 +73,8 @@ print(json.dumps({"folders": folders, "packages": packages, "is_environment": sy
 """
 
 # The sandbox must outlive the server, so its parent is this shell, which cleans up after it. With the shell it
-# ends (`--die-with-parent`). Standard input is the guest's first connection; the shell prints a process id.
+# ends (`--die-with-parent`). Its first process gets no environment: programs can read that one. Standard input is
+# the guest's first connection; the shell prints a process id.
 _LAUNCH = """\
 exec 3<&0
 base=$1; groups=$2; shift 2
@@ -84,7 +85,7 @@ mkfifo -m 600 "$base/stderr"
     logger=$!
     (
         for group in $groups; do echo 0 >"$group/cgroup.procs" || exit 1; done
-        exec "$@" <&3 >&3 3>&- 4>"$base/info" 5<"$base/filter" 6<"$base/options" 7<"$base/paths"
+        exec env -i "$@" <&3 >&3 3>&- 4>"$base/info" 5<"$base/filter" 6<"$base/options" 7<"$base/paths"
     ) 2>"$base/stderr" &
     outer=$!
     exec 3>&-

@@ -18,6 +18,30 @@ USER_HOME = PurePosixPath("/home/sandbox")
 HOME_BYTES = 32 << 20
 SHM_BYTES = 64 << 20
 OPEN_FILES = 4096
+_PROC_READ_ONLY = tuple(
+    Path("/proc", name) for name in ("bus", "fs", "irq", "mtrr", "pressure", "sys", "sysrq-trigger")
+)
+_PROC_HIDDEN = tuple(
+    Path("/proc", name)
+    for name in (
+        "acpi",
+        "asound",
+        "kcore",
+        "key-users",
+        "keys",
+        "kpagecgroup",
+        "kpagecount",
+        "kpageflags",
+        "latency_stats",
+        "sched_debug",
+        "scsi",
+        "slabinfo",
+        "timer_list",
+        "timer_stats",
+        "vmallocinfo",
+    )
+)
+"""As the OCI runtime specification's defaults for maskedPaths and readonlyPaths, and files that only root may read."""
 BELOW = PurePosixPath("/run/venv")
 """Place of a virtual environment's own files: under its name lies a writable layer over them."""
 INFO_FD, FILTER_FD, OPTIONS_FD, PATHS_FD = 4, 5, 6, 7
@@ -202,10 +226,14 @@ def _system(network: bool) -> Iterator[str]:
     for name in (*_ETC, *pythons, *(_ETC_NETWORK if network else ())):
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
     yield from ("--proc", "/proc", "--dev", "/dev")
-    # Below a server that is root, programs are root to the kernel where it asks for the owner alone, as in these settings.
-    yield from ("--ro-bind", "/proc/sys", "/proc/sys")
-    for name in ("/proc/mtrr", "/proc/pressure"):
-        yield from ("--ro-bind-try", name, name)
+    # Below a server that is root, programs are root to the kernel where it asks for the owner alone, as in these files.
+    for path in filter(Path.exists, _PROC_READ_ONLY):
+        yield from ("--ro-bind", str(path), str(path))
+    for path in filter(Path.exists, _PROC_HIDDEN):
+        if path.is_dir():
+            yield from ("--tmpfs", str(path), "--remount-ro", str(path))
+        else:
+            yield from ("--ro-bind", "/dev/null", str(path))
     yield from ("--perms", "1777", "--size", str(SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
 
 

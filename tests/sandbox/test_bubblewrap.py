@@ -63,9 +63,18 @@ async def test_no_setting_of_the_kernel_can_be_written(guest: GuestConnection) -
     code, output = await shell(
         guest,
         "find /proc -maxdepth 1 ! -name '[0-9]*' ! -name '*self' ! -path /proc -type d -exec find {} -type f -writable \\; 2>&1"
-        " | grep -v 'Permission denied'; find /proc -maxdepth 1 -type f -writable",
+        " | grep -v 'Permission denied'; find /proc -maxdepth 1 -xtype f -writable",
     )
     assert (code, output) == (0, "")
+
+
+async def test_nothing_of_the_kernel_or_the_server_that_is_hidden_can_be_read(guest: GuestConnection) -> None:
+    code, output = await shell(
+        guest,
+        "for name in keys key-users timer_list sched_debug kcore slabinfo vmallocinfo kpagecount; do"
+        " head -c 1 /proc/$name 2>/dev/null; done; ls /proc/acpi /proc/scsi 2>/dev/null | grep -v :; cat /proc/1/environ",
+    )
+    assert (code, output.strip()) == (0, "")
 
 
 async def test_a_link_in_the_place_of_the_socket_is_not_followed(
