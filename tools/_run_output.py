@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from sandbox.session.results import Evaluation
-from tools._text import last_lines, mark_gap
+from tools._text import last_lines, mark_gap, without_overwritten
 
 _UNCAPTURED = 1000
 """Maximum characters of the output of tests that the runner did not capture."""
@@ -38,7 +38,7 @@ def output_to_show(done: Evaluation, limit: int) -> tuple[str, int]:
     heard = bool(done.tests)
     if heard and done.exit_code == 0:
         return "", 0
-    text = mark_gap(done.output, done.gap, done.omitted)
+    text = without_overwritten(mark_gap(done.output, done.gap, done.omitted))
     if heard and (done.timed_out or not _ended_oddly(done)):
         if done.captured:
             return "", 0

@@ -9,6 +9,7 @@ import anyio.to_thread
 
 from sandbox.errors import InvalidArgument, NotFound
 from sandbox.session.session import Session
+from tools._text import without_overwritten
 
 PREFIX = "pdbox://session/"
 PATCH = "patch"
@@ -125,7 +126,9 @@ async def rows(session: Session, name: str, start: int) -> Rows:
         await session.workspace.read_patch(found.take)
     else:  # a program may print a million lines
         text = await document(session, name)
-        await anyio.to_thread.run_sync(found.take, text.encode("utf-8", "surrogateescape"))
+        await anyio.to_thread.run_sync(
+            lambda: found.take(without_overwritten(text).encode("utf-8", "surrogateescape"))
+        )
     found.end()
     return found
 

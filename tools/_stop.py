@@ -21,7 +21,7 @@ from sandbox.session.debugger import (
 )
 from sandbox.session.session import Session
 from tools import _session_uris as documents
-from tools._text import fence, number_lines, number_without_docstring, plural
+from tools._text import fence, number_lines, number_without_docstring, plural, without_overwritten
 from tools._truncation import Answer, Omitted, SourceText, Truncatable, Variables
 
 _REST = "Ask for less, e.g. `p x[:20]` or `p len(x)`."
@@ -104,7 +104,12 @@ def answer(stop: StopReply, session: Session | None = None) -> StopAnswer:
     `session`: has the documents with the left-out parts.
     """
     # Without validation: `stop` was validated when it arrived.
-    fields: dict[str, Any] = {**dict(stop), "source": _source_to_show(stop), "next": _next_step(stop)}
+    fields: dict[str, Any] = {
+        **dict(stop),
+        "output": without_overwritten(stop.output),
+        "source": _source_to_show(stop),
+        "next": _next_step(stop),
+    }
     whole = StopAnswer.model_construct(**fields)
     if stop.reply_omitted or stop.output_omitted:
         not_kept = "" if session else "They were not kept."

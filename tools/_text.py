@@ -74,6 +74,23 @@ def mark_gap(text: str, gap: int | None, missing: int) -> str:
     return f"{head}\n[… {missing:,} bytes were not kept …]\n{tail}"
 
 
+def without_overwritten(text: str) -> str:
+    """Leave out what a carriage return went back over, such as the earlier states of a progress bar, and count it."""
+    if "\r" not in text:
+        return text
+    return "\n".join(map(_last_state, text.split("\n")))
+
+
+def _last_state(line: str) -> str:
+    body = line.rstrip("\r")
+    before, back, last = body.rpartition("\r")
+    if not back:
+        return line
+    states = sum(1 for state in before.split("\r") if state)
+    gap = f"[… {states} overwritten …] " if states else ""
+    return f"{gap}{last}{line[len(body) :]}"
+
+
 def last_lines(text: str, limit: int) -> str:
     """The end of `text`, from the beginning of a line, in at most `limit` characters."""
     if len(text) <= limit:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from sandbox.session.session import Session
 from tools import _session_uris as documents
-from tools._text import describe_signal, fence, mark_gap
+from tools._text import describe_signal, fence, mark_gap, without_overwritten
 from tools._tool import Environment, Tool
 from tools._truncation import Answer, Hint, Omitted, Truncatable
 
@@ -43,7 +43,7 @@ async def bash(
     done = await session.run(command, timeout_s=timeout_s, cwd=cwd, env=env)
     answer = BashAnswer(
         exit_code=done.exit_code,
-        output=mark_gap(done.output, done.gap, done.omitted),
+        output=without_overwritten(mark_gap(done.output, done.gap, done.omitted)),
         timed_out=done.timed_out,
         timeout_s=timeout_s if done.timed_out else None,
         killed=done.killed,

@@ -34,3 +34,14 @@ async def test_at_a_time_out_there_is_what_was_printed_and_how_to_give_more_time
             " longer, output:\n```\n[… "
         )
         assert "\n2999\n3000\n```" in late
+
+
+async def test_of_a_progress_bar_the_last_state_is_shown_here_and_in_what_was_saved(connect: Connect) -> None:
+    bar = r"""i=0; while [ $i -lt 600 ]; do printf '\rload %d' $i; i=$((i + 1)); done; echo; seq 3000"""
+    async with connect(answers="text") as client:
+        shown = text(await client.call_tool("bash", {"command": bar}))
+        assert shown.startswith("exit code 0, output:\n```\n[… 599 overwritten …] load 599\n1\n2\n")
+        (uri, start) = re.findall(r'Go on with view\(path="(.*)", start=(\d+)\)', shown)[0]
+        rest = text(await client.call_tool("view", {"path": uri, "start": int(start)}))
+        assert f"  {start}  {int(start) - 1}\n" in rest
+        assert "1  [… 599 overwritten …] load 599" in text(await client.call_tool("view", {"path": uri}))

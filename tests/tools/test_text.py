@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools._text import show_hidden
+from tools._text import show_hidden, without_overwritten
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,18 @@ from tools._text import show_hidden
 )
 def test_hidden_characters_are_shown_escaped_and_letters_as_they_are(text: str, shown: str) -> None:
     assert show_hidden(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\r\nb\r\n", "a\r\nb\r\n"),
+        ("load:   0%\rload:  50%\rload: 100%\nend\n", "[… 2 overwritten …] load: 100%\nend\n"),
+        ("\r 0%\r 50%\r100%\r\n", "[… 2 overwritten …] 100%\r\n"),
+        ("\r100%", "100%"),
+        ("\r\r\n", "\r\r\n"),
+        ("", ""),
+    ],
+)
+def test_of_a_line_that_was_overwritten_the_last_state_is_shown(text: str, shown: str) -> None:
+    assert without_overwritten(text) == shown
