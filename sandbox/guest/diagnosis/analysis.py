@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 from ..debugger.isolation.pristine import os
@@ -17,6 +18,8 @@ _MAX_SLICE = 30_000
 _FAR = 10_000
 _NEAR = 30
 _MAX_OTHERS = 3
+_TEXT = re.compile(r"(['\"])(.*?)\1")
+_MIN_TEXT = 6
 _MAX_ALIKE = 2
 """Functions with the same code as another one; more of them are a pattern of the program."""
 _FARNESS = 0.03
@@ -195,8 +198,16 @@ class _Analysis:
         else:
             parts = [arg for arg in failure.args_of(self._exc) if is_atom(arg)]
             if isinstance(self._exc, AssertionError):
-                parts = []
+                parts = self._texts_of_line()
         return [part for part in parts if values.is_distinctive(part)]
+
+    def _texts_of_line(self):
+        """Texts in the source of a failing assertion that compares nothing: what it looks for or misses."""
+        if not self._frames:
+            return []
+        frame, line = self._frames[-1]
+        source = self._sources.line(frame.f_code.co_filename, line)
+        return [text for _, text in _TEXT.findall(source) if len(text) >= _MIN_TEXT]
 
     @guarded
     def _suspects(self):

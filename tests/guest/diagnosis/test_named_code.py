@@ -156,3 +156,24 @@ def bind(fields, name):
     )
     found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE, command=f"{PYTHON} -m unittest")
     assert all(line not in (5, 7) for _, line in suspects(found))
+
+
+def test_a_text_that_an_assertion_without_operands_names_is_looked_for(diagnose: Diagnose) -> None:
+    shop = """\
+class Store:
+    def __init__(self):
+        self.pages = {}
+
+    def add(self, name):
+        path = name + ".html"
+        self.pages[path] = True
+
+    def has(self, path):
+        return path in self.pages
+"""
+    tests = HEAD + (
+        "    def test_bad(self):\n        store = Store()\n        store.add('index')\n"
+        "        self.assertFalse(store.has('index.html'))\n"
+    )
+    found = recording(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
+    assert [(one.name, one.value, one.line) for one in found.values] == [("path", "'index.html'", 6)]
