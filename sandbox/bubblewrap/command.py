@@ -18,9 +18,7 @@ USER_HOME = PurePosixPath("/home/sandbox")
 HOME_BYTES = 32 << 20
 SHM_BYTES = 64 << 20
 OPEN_FILES = 4096
-_PROC_READ_ONLY = tuple(
-    Path("/proc", name) for name in ("bus", "fs", "irq", "mtrr", "pressure", "sys", "sysrq-trigger")
-)
+_PROC_READ_ONLY = ("bus", "fs", "irq", "mtrr", "pressure", "sysrq-trigger")
 _PROC_HIDDEN = tuple(
     Path("/proc", name)
     for name in (
@@ -227,8 +225,9 @@ def _system(network: bool) -> Iterator[str]:
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
     yield from ("--proc", "/proc", "--dev", "/dev")
     # Below a server that is root, programs are root to the kernel where it asks for the owner alone, as in these files.
-    for path in filter(Path.exists, _PROC_READ_ONLY):
-        yield from ("--ro-bind", str(path), str(path))
+    yield from ("--ro-bind", "/proc/sys", "/proc/sys")
+    for name in _PROC_READ_ONLY:
+        yield from ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
     for path in filter(Path.exists, _PROC_HIDDEN):
         if path.is_dir():
             yield from ("--tmpfs", str(path), "--remount-ro", str(path))

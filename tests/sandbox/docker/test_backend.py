@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
 from collections.abc import Awaitable, Callable
@@ -57,6 +58,18 @@ async def test_only_the_workspace_and_temporary_folders_can_be_written(guest: Gu
         code, output = await shell(guest, f"touch {place}/x")
         assert code == 1, output
     assert await shell(guest, "touch ./x /tmp/x ~/x && pwd") == (0, "/workspace\n")
+
+
+async def test_nothing_of_the_kernel_or_the_server_that_is_hidden_can_be_read(guest: GuestConnection) -> None:
+    _, hidden = await shell(
+        guest,
+        "for name in keys timer_list sched_debug kcore slabinfo vmallocinfo kpagecount; do"
+        " head -c 1 /proc/$name 2>/dev/null; done; true",
+    )
+    assert hidden == ""
+    _, variables = await shell(guest, "cat /proc/1/environ")
+    assert "PYTEST_CURRENT_TEST" in os.environ
+    assert "PYTEST_CURRENT_TEST" not in variables
 
 
 async def test_there_is_no_network(guest: GuestConnection) -> None:
