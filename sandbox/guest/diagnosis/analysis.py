@@ -20,6 +20,7 @@ _NEAR = 30
 _MAX_OTHERS = 3
 _TEXT = re.compile(r"(['\"])(.*?)\1")
 _MIN_TEXT = 6
+"""Characters of a text in source below which it may appear anywhere."""
 _MAX_ALIKE = 2
 """Functions with the same code as another one; more of them are a pattern of the program."""
 _FARNESS = 0.03
@@ -134,14 +135,8 @@ class _Analysis:
             return []  # local, though its object is kept elsewhere
         wanted = dot + rest if owner else name
         told = {written.scope.name, self._events.site(read).scope.name}
-        place = {"path": self._job.relative(written.scope.filename)}
         return [
-            {
-                **place,
-                "line": line,
-                "function": function,
-                "text": self._sources.line(written.scope.filename, line),
-            }
+            self._place_at(written.scope.filename, line, function)
             for function, line in self._sources.writers_of(written.scope.filename, wanted)
             if function not in told and not function.endswith("__init__")
         ][:_MAX_OTHERS]
@@ -172,9 +167,8 @@ class _Analysis:
                 continue
             others = self._sources.alike(filename, place["line"])
             for function, line in others if len(others) <= _MAX_ALIKE else ():
-                text = self._sources.line(filename, line)
-                one = {"path": place["path"], "line": line, "function": function, "text": text}
-                alike.setdefault((place["path"], line), {**one, "of": place["function"]})
+                one = self._place_at(filename, line, function)
+                alike.setdefault((filename, line), {**one, "of": place["function"]})
         return list(alike.values())[:_MAX_ALIKE]
 
     def _line_of_class_attribute(self, write):
@@ -264,14 +258,7 @@ class _Analysis:
         first, last = self._sources.class_head(filename, name)
         if not first:
             return None
-        text = self._sources.line(filename, first)
-        return {
-            "path": self._job.relative(filename),
-            "line": first,
-            "function": name,
-            "text": text,
-            "last": last,
-        }
+        return {**self._place_at(filename, first, name), "last": last}
 
     def _path(self):
         """Events from the failure to the most suspect one; by way of the wrong part, if values were compared."""
@@ -309,15 +296,9 @@ class _Analysis:
                 code = method_code(self._events.value_of[event], site.name)
                 if code is None or not self._job.project.has(code.co_filename):
                     continue
-                line = code.co_firstlineno
-                return {
-                    "name": "refused the arguments",
-                    "refused": True,
-                    "path": self._job.relative(code.co_filename),
-                    "line": line,
-                    "function": self._sources.function_at(code.co_filename, line)[0],
-                    "text": self._sources.line(code.co_filename, line),
-                }
+                function, _ = self._sources.function_at(code.co_filename, code.co_firstlineno)
+                place = self._place_at(code.co_filename, code.co_firstlineno, function)
+                return {**place, "name": "refused the arguments", "refused": True}
         return None
 
     def _target(self, way):
@@ -346,12 +327,12 @@ class _Analysis:
 
     def _place(self, event):
         site = self._events.site(event)
-        return {
-            "path": self._job.relative(site.scope.filename),
-            "line": site.line,
-            "function": site.scope.name,
-            "text": self._sources.line(site.scope.filename, site.line),
-        }
+        return self._place_at(site.scope.filename, site.line, site.scope.name)
+
+    def _place_at(self, filename, line, function):
+        """A line as the result tells it."""
+        text = self._sources.line(filename, line)
+        return {"path": self._job.relative(filename), "line": line, "function": function, "text": text}
 
 
 _TARGETS = (kinds.STORE, kinds.RETURN, kinds.YIELD, kinds.PARAMETER, kinds.BASE, kinds.ITEM, kinds.ELEMENT)

@@ -6,6 +6,7 @@ import ast
 import re
 
 from .sites import MUTATORS
+from .syntax_trees import has_docstring
 
 MAX_SOURCE = 4 << 20
 _MAX_TEXT = 120
@@ -21,6 +22,8 @@ class Sources:
 
     def __init__(self):
         self._lines = {}
+        self._last_tree = None, None
+        """(file, its syntax tree) that was asked for last."""
         self._functions = {}
         self._repeating = {}
 
@@ -40,33 +43,37 @@ class Sources:
             self._lines[filename] = data.decode("utf-8", "replace").split("\n")
         return self._lines[filename]
 
+    def _tree(self, filename):
+        """The syntax tree of a file; None if it has none. Questions about one file come one after the other."""
+        if self._last_tree[0] != filename:
+            self._last_tree = filename, _parse("\n".join(self.lines(filename)))
+        return self._last_tree[1]
+
     def class_attribute(self, filename, method, name):
         """Line at which the class of a method sets an attribute for all instances; 0 if instances have their own."""
         owner = method.rpartition(".")[0]
-        for path, node in _classes_in(_parse("\n".join(self.lines(filename)))):
+        for path, node in _classes_in(self._tree(filename)):
             if path == owner:
                 return 0 if _sets_on_instance(node, name) else _line_of_attribute(node, name)
         return 0
 
     def class_head(self, filename, name):
         """(first, last line) of a class before its first method, by its qualified name; (0, 0) if it is not there."""
-        for path, node in _classes_in(_parse("\n".join(self.lines(filename)))):
+        for path, node in _classes_in(self._tree(filename)):
             if path == name:
-                methods = [one for one in node.body if isinstance(one, _DEFINITIONS)]
-                first = [line.lineno for one in methods for line in (one, *one.decorator_list)]
-                return node.lineno, min(first) - 1 if first else node.end_lineno or node.lineno
+                methods = [_first_line(one) for one in node.body if isinstance(one, _DEFINITIONS)]
+                return node.lineno, min(methods) - 1 if methods else node.end_lineno or node.lineno
         return 0, 0
 
     def lines_that_repeat(self, filename):
         """Lines of a file with an expression that puts one object into several places."""
         if filename not in self._repeating:
-            tree = _parse("\n".join(self.lines(filename)))
-            self._repeating[filename] = frozenset(_lines_that_repeat(tree))
+            self._repeating[filename] = frozenset(_lines_that_repeat(self._tree(filename)))
         return self._repeating[filename]
 
     def writers_of(self, filename, name):
         """(qualified name, line) of each function of a file that sets or changes a global, or an attribute: `.seen`."""
-        for function, node in _definitions_in(_parse("\n".join(self.lines(filename)))):
+        for function, node in _definitions_in(self._tree(filename)):
             if isinstance(node, _DEFINITIONS):
                 line = next(_lines_that_change(node, name), 0)
                 if line:
@@ -75,14 +82,12 @@ class Sources:
     def alike(self, filename, number):
         """(qualified name, line) of the functions of a file that do what the one at a line does, with other names."""
         functions = [
-            (name, node)
-            for name, node in _definitions_in(_parse("\n".join(self.lines(filename))))
-            if isinstance(node, _DEFINITIONS)
+            each for each in _definitions_in(self._tree(filename)) if isinstance(each[1], _DEFINITIONS)
         ]
-        around = [node for _, node in functions if node.lineno <= number <= (node.end_lineno or node.lineno)]
-        if not around:
+        _, start, _ = self._function(filename, number)
+        wanted = next((node for _, node in functions if _first_line(node) == start), None)
+        if wanted is None:
             return []
-        wanted = max(around, key=lambda node: node.lineno)
         shape, size = _shape(wanted), len(_statements(wanted))
         if len(shape) < _MIN_SHAPE:
             return []
@@ -104,7 +109,7 @@ class Sources:
     def _function(self, filename, number):
         """(qualified name, first line, last line)."""
         if filename not in self._functions:
-            self._functions[filename] = list(_functions_in(_parse("\n".join(self.lines(filename)))))
+            self._functions[filename] = list(_functions_in(self._tree(filename)))
         found = ("<module>", 0, 0)
         for name, start, end in self._functions[filename]:
             if start <= number <= end and start >= found[1]:
@@ -122,8 +127,7 @@ def _parse(text):
 
 def _statements(function):
     """The statements of a function without its docstring."""
-    is_text = isinstance(getattr(function.body[0], "value", None), ast.Constant)
-    return function.body[isinstance(function.body[0], ast.Expr) and is_text :]
+    return function.body[has_docstring(function.body) :]
 
 
 def _shape(function):
@@ -150,8 +154,12 @@ def _functions_in(tree):
     """Yield (qualified name, first line, last line) of all functions."""
     for name, node in _definitions_in(tree):
         if isinstance(node, _DEFINITIONS):
-            first = min([node.lineno] + [mark.lineno for mark in node.decorator_list])
-            yield name, first, node.end_lineno or node.lineno
+            yield name, _first_line(node), node.end_lineno or node.lineno
+
+
+def _first_line(definition):
+    """The line of a function, or of its first decorator."""
+    return min([definition.lineno] + [mark.lineno for mark in definition.decorator_list])
 
 
 def _classes_in(tree):

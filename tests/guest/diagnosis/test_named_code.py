@@ -1,4 +1,4 @@
-"""What a diagnosis tells of the code that it names: calls that were refused, classes behind objects, the same code."""
+"""Code that a diagnosis names: calls that were refused, classes behind objects, functions with the same code."""
 
 from __future__ import annotations
 

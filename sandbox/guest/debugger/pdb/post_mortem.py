@@ -37,6 +37,10 @@ class PostMortem:
         finally:
             debugger.whole_exception = None
 
+    def pass_over(self, exc):
+        """Take an exception as shown: it has been told otherwise."""
+        _was_shown(self._my_code.choose_exception(exc))
+
     def has_shown(self, exc):
         """True if a stop has shown this exception."""
         return exc is not None and _is_marked(self._my_code.choose_exception(exc))

@@ -161,8 +161,6 @@ def make_plugin(session, hookimpl):
         _root = ""
         _tees = ()
         _terminal = None
-        _told = None
-        """Error of pytest itself that the notice of a stop has told."""
 
         @hookimpl(tryfirst=True)
         def pytest_cmdline_main(self, config):
@@ -248,8 +246,8 @@ def make_plugin(session, hookimpl):
                 session.notices.add(
                     f"pytest itself fails in reporting this: {kind.__name__}: {safe_repr.text_of(failed)}"
                 )
-                self._told = failed
                 self._stop_at(item, call)
+                session.post_mortem.pass_over(failed)
 
         @hookimpl(tryfirst=True)
         def pytest_exception_interact(self, node, call, report):
@@ -259,8 +257,7 @@ def make_plugin(session, hookimpl):
 
         @hookimpl(hookwrapper=True)
         def pytest_internalerror(self, excinfo):
-            if excinfo.value is not self._told and not session.post_mortem.has_shown(excinfo.value):
-                session.post_mortem.stop(excinfo.value)  # before pytest ends capturing
+            session.post_mortem.stop(excinfo.value)  # before pytest ends capturing
             yield
 
         def _logs(self, report):

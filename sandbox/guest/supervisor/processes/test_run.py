@@ -250,17 +250,17 @@ class Reports:
                 test = dict(test, outcome="error", duration_s=round(duration, 3), message=message, **where)
             elif test["outcome"] is None and good:
                 continue
-            elif test["outcome"] is None and run in self._void:
-                reason, frames = self._void[run]
-                message = f"{reason} while this test ran."
+            elif run in self._void and test["outcome"] not in _BAD:
+                (reason, frames), had = self._void[run], test["outcome"]
+                message = (
+                    f"{reason}; until then the test had {had}." if had else f"{reason} while this test ran."
+                )
                 test = dict(test, outcome="error", message=message, frames=frames, whole=True)
+                if had:
+                    voided.append(test)
+                    continue
             elif test["outcome"] is None:
                 test = dict(test, outcome="error", message="The runner has told no outcome of this test.")
-            elif run in self._void and test["outcome"] not in _BAD:
-                reason, frames = self._void[run]
-                message = "{}; until then the test had {}.".format(reason, test["outcome"])
-                voided.append(dict(test, outcome="error", message=message, frames=frames, whole=True))
-                continue
             tests.append(test)
         return tests + voided
 
