@@ -26,7 +26,13 @@ _LEAST = 0.3
 _BEHIND = 0.75
 """Less suspicion than the first one has, by which others are left out."""
 _MAX_VALUES = 2
-_MAX_LINKS, _FEW_LINKS = 7, 3
+_MAX_LINKS, _FEW_LINKS = 7, 2
+_CLEAR = 1.05
+"""Suspicion of kept state that is told beside lines that no passing test runs, on the way to the failure."""
+_ENOUGH = 5
+"""Passing tests of which that tells something."""
+_ON_THE_WAY = 10_000
+"""Distance below which a suspect is on the way to the failure."""
 _MAX_TEXT = 80
 _MAX_ONLY = 2
 _MAX_COMPARISON = 1500
@@ -47,7 +53,7 @@ def render_diagnosis(found: Diagnosis) -> str:
         *_suspects_text(found.spectrum, shown.suspects),
         *(f"same code with other names: {one.of}() and {_place(one)}" for one in recording.alike),
         *_chain_text(recording, len(shown.links)),
-        *_values_text(recording),
+        *_values_text(recording, shown.links),
         *_notes(found, recording),
     ]
     texts = [
@@ -153,17 +159,21 @@ class Shown(NamedTuple):
 
 def select_shown(found: Diagnosis) -> Shown:
     """Select what is told: of suspects and of the way back less where shared objects or kept state tell more."""
-    recording = found.recording or Recording()
-    aliases, kept = recording.aliases[:_MAX_ALIASES], _select_kept(recording.kept)
-    suspects = recording.suspects or (found.spectrum.suspects if found.spectrum else [])
-    if aliases or kept:
+    recording, spectrum = found.recording or Recording(), found.spectrum or Spectrum()
+    suspects = recording.suspects or spectrum.suspects
+    is_clear = spectrum.passed >= _ENOUGH and any(
+        not one.passing and one.distance < _ON_THE_WAY for one in recording.suspects
+    )
+    aliases = recording.aliases[:_MAX_ALIASES]
+    kept = _select_kept(recording.kept, _CLEAR if is_clear else _LEAST)
+    if aliases or kept or is_clear:
         return Shown(aliases, kept, suspects[:_FEW_SUSPECTS], recording.chain[:_FEW_LINKS])
     return Shown(aliases, kept, suspects[:_MAX_SUSPECTS], recording.chain[:_MAX_LINKS])
 
 
-def _select_kept(found: list[Kept]) -> list[Kept]:
+def _select_kept(found: list[Kept], least: float) -> list[Kept]:
     """Select the kept state that is suspect enough to be told, the best first."""
-    least = max(_LEAST, found[0].score - _BEHIND) if found else _LEAST
+    least = max(least, found[0].score - _BEHIND) if found else least
     return [one for one in found if one.score >= least][:_MAX_KEPT]
 
 
@@ -175,21 +185,30 @@ def _kept_line(one: Kept) -> str:
     notes = [
         f"class attribute of :{one.shared_at}, the same for all instances" if one.shared_at else "",
         f"of the object in {one.holder}, set at {_place(one.held)}" if one.held else "",
-        "" if one.function else "a global",
+        "a global" if one.writers else "",
         f"it was a {one.was.strip('<>')}" if one.was else "",
     ]
     about = "; ".join(note for note in notes if note)
-    by = ", before that ".join(_place(each) for each in one.writers)
+    by = "".join(f"\n    by {_place(each)}{_writer_text(each)}" for each in one.writers)
+    value = f"   ({_shorten(one.value, 60)})" if one.value and not one.writers else ""
     also = f"    also changed by {', '.join(map(_place, one.others))}\n" if one.others else ""
+    passed = (
+        f"    not changed by {', '.join(map(_place, one.passed_by))}, called since\n" if one.passed_by else ""
+    )
     call = f" of {one.function}()" if one.function != one.read.function else ""
     done, later = ("written", f" in a later call{call}") if one.function else ("changed", "")
     then, now = (_arguments_text(one, which) for which in ("then", "now"))
     return (
         f"  {one.name}{about and f' ({about})'} {done} at {_place(one.written)}: "
-        f"{_shorten(one.written.text, 60)}{then}{by and f', by {by}'}\n"
-        f"{also}"
+        f"{_shorten(one.written.text, 60)}{value}{then}{by}\n"
+        f"{passed}{also}"
         f"    read{later} at {_place(one.read)}: {_shorten(one.read.text, 60)}{now}"
     )
+
+
+def _writer_text(one: Place) -> str:
+    """The source of a writer's line, unless that only begins its function."""
+    return "" if one.text.startswith(("def ", "async def ")) else f": {_shorten(one.text, 60)}"
 
 
 def _arguments_text(one: Kept, which: Literal["then", "now"]) -> str:
@@ -205,11 +224,10 @@ def _chain_text(recording: Recording, most: int) -> list[str]:
     shown = recording.chain[:most]
     before = ["", *(one.value for one in shown)]
     lines = [_link_line(one, value, first=one is shown[0]) for one, value in zip(shown, before, strict=False)]
-    left = len(recording.chain) - most
-    lines += [f"  … {left} more"] if left > 0 else []
     one = recording.chain_class
     class_text = f", of class {one.function} {one.path}:{one.line}" if one else ""
-    lines += [f"  ended: {recording.chain_end}{class_text}"] if recording.chain_end else []
+    if len(recording.chain) <= most and recording.chain_end:
+        lines.append(f"  ended: {recording.chain_end}{class_text}")
     return ["way back from the failure:", *lines]
 
 
@@ -222,10 +240,13 @@ def _link_line(one: Link, before: str, *, first: bool) -> str:
     return f"  ← {name}{_place(one)}: {_shorten(one.text, 60)}"
 
 
-def _values_text(recording: Recording) -> list[str]:
+def _values_text(recording: Recording, links: list[Link]) -> list[str]:
+    """First appearances, but of those at lines of the way back."""
+    told = {(one.path, one.line) for one in links}
     return [
         f"{_shorten(one.value, 40)} appears first at {_place(one)} as {one.name}: {_shorten(one.text, 60)}"
         for one in recording.values[:_MAX_VALUES]
+        if (one.path, one.line) not in told
     ]
 
 

@@ -13,7 +13,7 @@ from sandbox.session.workspace import Marks
 from tools._diagnosis import select_shown
 from tools._text import number_lines, number_without_docstring
 
-_MAX_FUNCTION = 900
+_MAX_FUNCTION = 1200
 _MAX_FILES = 5
 _AROUND = 6
 """Lines shown before and after the named one of a function that is too long."""
@@ -120,9 +120,9 @@ def _with_alike(places: list[Place], alike: list[Alike]) -> list[Place]:
 
 
 def _places_of(kept: Kept) -> list[Place]:
-    """Its writers, its holder, where it is written and read, and those that could have reset it."""
+    """Its writers, what has not changed it, its holder, where it is written and read, and those that could have reset it."""
     held = [kept.held] if kept.held else []
-    return [*kept.writers, *held, kept.written, kept.read, *kept.others]
+    return [*kept.writers, *kept.passed_by, kept.written, kept.read, *held, *kept.others]
 
 
 def _excerpt(

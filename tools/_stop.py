@@ -271,7 +271,8 @@ def _locals_text(stop: StopAnswer) -> str:
 
 
 def _source_text(source: Source) -> str:
-    return number_lines(source.lines, source.start, current=source.current)
+    text = number_lines(source.lines, source.start, current=source.current)
+    return f"{text}\n  … {plural(source.more, 'more line')}" if source.more else text
 
 
 def _changes_text(changes: list[Change]) -> str:

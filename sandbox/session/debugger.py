@@ -52,6 +52,8 @@ class Source(GuestData):
     start: Number
     lines: Annotated[list[Short], Field(max_length=64)]
     current: Number
+    more: Number = 0
+    """Lines of the function that follow."""
 
 
 class Change(GuestData):

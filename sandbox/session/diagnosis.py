@@ -36,6 +36,8 @@ class Suspect(Place):
     score: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.0
     passing: Number = 0
     """Number of passing tests that ran the line."""
+    distance: Number = 0
+    """Steps from the failure; 10,000 if it is not on the way to it."""
     more: Annotated[list[Number], Field(max_length=16)] = []
     """Further lines of the function with the same score."""
 
@@ -79,12 +81,17 @@ class Argument(GuestData):
 
 
 class Kept(GuestData):
-    """State that one call of a function wrote and a later call of it read; without a function, a global of a module."""
+    """State that one call of a function wrote and a later call of it read.
+
+    Without a function, different ones did: a global of a module, or of an object that a test has called methods of.
+    """
 
     written: Place
     read: Place
     name: Text
     function: Text = ""
+    value: Text = ""
+    """Plain value that was written and that before it, or the arguments of the change."""
     shared_at: Number = 0
     """Line, in the file of `written`, of the class attribute that it is; 0 if it is none."""
     writers: Annotated[list[Place], Field(max_length=10)] = []
@@ -98,6 +105,8 @@ class Kept(GuestData):
     """Type of the value before, if the written one has another."""
     arguments: Annotated[list[Argument], Field(max_length=10)] = []
     """Those of `function` that differ between the call that wrote and the one that read."""
+    passed_by: Annotated[list[Place], Field(max_length=10)] = []
+    """Methods of the same object that were called between the write and the read, changed something, and left it."""
     score: Annotated[float, Field(allow_inf_nan=False)] = 0.0
 
 

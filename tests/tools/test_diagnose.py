@@ -151,7 +151,7 @@ def test_shared_objects_and_state_come_first_and_little_of_the_rest_after_them()
         "\n"
     )
     assert [line[:8] for line in lines if line[0] != " "] == ["suspects", "way back"]
-    assert len(lines) == 2 + 4 + 7 + 1
+    assert len(lines) == 2 + 4 + 7
     recording["kept"] = [
         {"written": GROUP, "read": GROUP, "name": "self.seen", "function": "merged", "score": 1}
     ]
@@ -159,7 +159,38 @@ def test_shared_objects_and_state_come_first_and_little_of_the_rest_after_them()
         "\n"
     )
     assert [line[:8] for line in lines if line[0] != " "] == ["state th", "suspects", "way back"]
-    assert len(lines) == 3 + 1 + 2 + 1 + 3 + 1
+    assert len(lines) == 3 + 1 + 2 + 1 + 2
+
+
+def test_state_that_is_hardly_suspect_is_not_told_beside_lines_of_this_test_alone_on_the_way() -> None:
+    recording: dict[str, Any] = {
+        "kept": [{"written": GROUP, "read": GROUP, "name": "self.seen", "function": "merged", "score": 1}],
+        "suspects": [{**GROUP, "distance": 3}],
+    }
+    for passed, distance, told in ((9, 3, False), (3, 3, True), (9, 10_000, True)):
+        recording["suspects"][0]["distance"] = distance
+        text = diagnosis(recording=recording, spectrum={"passed": passed})
+        assert ("self.seen" in text) is told
+
+
+def test_what_was_called_since_and_has_not_changed_the_state_is_told() -> None:
+    kept = {
+        "written": GROUP,
+        "read": {**GROUP, "line": 9},
+        "name": "self.seen",
+        "function": "merged",
+        "value": "78, before it 66",
+        "passed_by": [{**GROUP, "line": 40, "function": "Order.clear"}],
+        "score": 1.2,
+    }
+    assert diagnosis(recording={"kept": [kept]}) == "\n".join(
+        [
+            "state that one call leaves to the next:",
+            "  self.seen written at shop/group.py:24 merged(): for sku, some in groupby(lines):   (78, before it 66)",
+            "    not changed by shop/group.py:40 Order.clear(), called since",
+            "    read in a later call at shop/group.py:9 merged(): for sku, some in groupby(lines):",
+        ]
+    )
 
 
 def test_limits_and_a_run_that_differs_are_told() -> None:

@@ -15,7 +15,8 @@ from .slicing import Slice
 from .sources import Sources
 
 _MAX_SLICE = 30_000
-_FAR = 10_000
+FAR = 10_000
+"""Distance of what is not on the way to the failure."""
 _NEAR = 30
 _MAX_OTHERS = 3
 _TEXT = re.compile(r"(['\"])(.*?)\1")
@@ -105,16 +106,20 @@ class _Analysis:
                 "read": self._place(read),
                 "name": kept_state.full_name_of(self._events, write, read)[:100],
                 "function": "" if scope is None else scope.name[:100],
+                "value": kept_state.value_text(self._events, write)[:200],
                 "shared_at": self._line_of_class_attribute(write),
-                "writers": self._writers(write, read) if scope is None else [],
+                "writers": self._writers(write, read)
+                if scope is None and kept_state.is_global(self._events, write)
+                else [],
                 "others": self._other_writers(write, read),
                 "held": self._place(holder[0]) if holder else None,
                 "holder": holder[1][:100] if holder else "",
                 "was": self._type_before(write),
                 "arguments": [{"name": name[:50], "then": then, "now": now} for name, then, now in arguments],
+                "passed_by": [self._place(entered) for entered in between],
                 "score": round(score, 3),
             }
-            for (score, write, read, scope, arguments), holder in zip(found, holders)
+            for (score, write, read, scope, arguments, between), holder in zip(found, holders)
         ]
 
     def _type_before(self, write):
@@ -210,6 +215,7 @@ class _Analysis:
         suspects = list(self._spectrum.get("suspects") or [])
         for one in suspects:
             self._move(one, nearest.get((one["path"], one["function"], one["score"])))
+        suspects = [one for one in suspects if one["distance"] < FAR or not _describes(one["function"])]
         suspects.sort(key=lambda one: (-one["score"], one["distance"]))
         return suspects[:10]
 
@@ -227,7 +233,7 @@ class _Analysis:
 
     def _move(self, suspect, nearest):
         """Of lines with the same score, take the one nearest to the failure."""
-        suspect["distance"] = _FAR
+        suspect["distance"] = FAR
         if nearest is not None:
             suspect["distance"], site = nearest
             same = [suspect["line"]] + suspect["more"]
@@ -336,6 +342,11 @@ class _Analysis:
 
 
 _TARGETS = (kinds.STORE, kinds.RETURN, kinds.YIELD, kinds.PARAMETER, kinds.BASE, kinds.ITEM, kinds.ELEMENT)
+
+
+def _describes(function):
+    """True for a method by which a failure is described: it runs because a test has failed."""
+    return function.rpartition(".")[2] in ("__repr__", "__str__", "__format__")
 
 
 def _sides_of_unittest(exc):

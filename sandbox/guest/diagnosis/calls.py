@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from . import sites as kinds
 from .events import is_atom
 from .safe_values import text_of
@@ -18,9 +20,30 @@ class Calls:
         self._events = events
         self._last = {frame: event for event, frame in enumerate(events.frame_of)}
         self._stacks = {}
+        self._entered = sorted((event, frame) for frame, event in events.entered.items())
 
     def scope_of(self, frame):
         return self._events.site(self._events.entered[frame]).scope
+
+    def between(self, first, last):
+        """(first event, frame) of the calls that began between two events, in order."""
+        start = bisect_left(self._entered, (first, -1))
+        return self._entered[start : bisect_left(self._entered, (last, -1))]
+
+    def receiver(self, frame):
+        """The object of a method that was called: its first argument; None for a function without arguments."""
+        events, first = self._events, self._events.entered[frame] + 1
+        is_own = first < len(events) and events.frame_of[first] == frame
+        is_method = (
+            is_own
+            and events.site(first).kind == kinds.PARAMETER
+            and events.site(first).name in ("self", "cls")
+        )
+        return events.value_of[first] if is_method else None
+
+    def last(self, frame):
+        """The last event of a frame."""
+        return self._last[frame]
 
     def has_ended(self, frame, event):
         """True if a frame has no events from `event` on."""

@@ -71,6 +71,8 @@ class Events:
         """(id of object, attribute) -> events that set it."""
         self._changed = None
         """id of an object -> events that change it; made when it is asked for."""
+        self._conditions = None
+        """Of `_tests_of_changes`; made when it is asked for."""
         self.contents = {}
         """id of a container -> events that change it."""
         self._executed = {}
@@ -172,6 +174,42 @@ class Events:
         return (
             site.augments if site.kind == kinds.STORE else site.kind == kinds.ITEM and site.extra[0] != "load"
         )
+
+    def skipped_changes(self, name, writer, event):
+        """Conditions by which a local container was not changed from its `writer` to an event: the last of each.
+
+        Of statements that would have changed it, in the same function, if none did.
+        """
+        value, frame = self.value_of[writer], self.frame_of[event]
+        if not is_container(value) or self.frame_of[writer] != frame or self.changes(value, event, 1):
+            return []
+        tests = self._tests_of_changes().get((id(self.site(event).scope), name), ())
+        found = {self._last_asked(test, frame, writer, event) for test in tests}
+        return [test for test in found if test is not None]
+
+    def _last_asked(self, test, frame, writer, event):
+        """Event of a condition, or of the nearest one around it that was evaluated between two events; None if none was."""
+        while test is not None:
+            found = self.last_of_site(test, frame, event)
+            if found is not None and found > writer:
+                return found
+            test = self.sites[test].control
+        return None
+
+    def _tests_of_changes(self):
+        """(id of the scope, name) -> sites of the conditions under which something is put into the container."""
+        if self._conditions is None:
+            self._conditions = {}
+            for site in self.sites:
+                is_change = site.kind == kinds.BASE and site.extra[0] == "mutate"
+                for name in site.deps if is_change and site.control is not None else ():
+                    if type(name) is str:
+                        self._conditions.setdefault((id(site.scope), name), set()).add(site.control)
+        return self._conditions
+
+    def has_changes(self, first, last):
+        """True if something was changed from event `first` to `last`."""
+        return any(self._is_change(event) for event in range(first, last + 1))
 
     def attribute_stores(self, owner, name, after):
         """Events after `after` that set an attribute of the object with the id `owner`."""

@@ -7,6 +7,7 @@ from .aliases import change_name
 from .calls import Calls
 from .events import is_atom, is_container
 from .safe_values import text_of
+from .slicing import arguments_of
 
 _MAX_PAIRS = 200_000
 _MAX_CHANGES = 40
@@ -15,15 +16,22 @@ _DEPTH = 0.5
 """Suspicion that a further call between the function and the read of its state must outweigh."""
 MAX_KEPT = 6
 MAX_WRITERS = 3
+_MAX_WEIGHED = 15
+_MAX_BETWEEN = 2
+_MAX_INSIDE = 2000
+_CONSTRUCTING = ("__init__", "__setattr__", "__delattr__")
+_OTHER_ARGUMENTS, _MEMOIZED, _PASSED_BY = 1.0, -0.5, 0.75
+"""What is more suspect: an item that was written for other arguments, or one that methods called since should have changed."""
 
 
 def find(events, is_test_code, score_of_line, distances, wrong_at):
-    """Suspect (score, event of the write, event of the read, scope of the function, arguments), the best first.
+    """Suspect (score, event of the write, event of the read, scope of the function, arguments, passed by), the best first.
 
     The scope is that of a function of which one call wrote and a later call reads; None for a global, which different
     functions may write and read. `wrong_at`: event at which the wrong value appears first, or None. State that the
     same call has read before it is more suspect. `arguments`: (name, then, now) of those that differ between the call
-    that wrote and the one that read. What a container keeps inside comes after what its users keep in it.
+    that wrote and the one that read. `passed by`: first events of calls of methods of the same object between the two,
+    which changed something, but not this. What a container keeps inside comes after what its users keep in it.
     """
     calls, best = Calls(events), {}
     wrong_frame = None if wrong_at is None else events.frame_of[wrong_at]
@@ -37,17 +45,19 @@ def find(events, is_test_code, score_of_line, distances, wrong_at):
         ):
             continue
         function, depth = _called_again(events, calls, write, read, is_test_code)
-        if function is None and not (
-            read in distances
-            and is_global(events, write)
-            and _has_ended(events, calls, write, read, is_test_code)
-        ):
+        if function is None:
+            in_the_way = read in distances and _has_ended(events, calls, write, read, is_test_code)
+            if not in_the_way or not (
+                is_global(events, write) or _passed_by(events, calls, write, read, None, is_test_code)
+            ):
+                continue
+        if _is_restored(events, write):
             continue
         score = score_of_line(written) + score_of_line(seen) - _DEPTH * depth
         score += 2.0 / (1 + distances[read] / _NEAR) if read in distances else 0.0
         if wrong_at is not None and read < wrong_at and events.frame_of[read] == wrong_frame:
             score += 1.5
-        state = name_of(events, write)
+        state = name_of(events, write), id(_owner(events, write)), function is None
         if state not in best or best[state][0] < score:
             best[state] = (score, write, read, function)
     found = [
@@ -55,10 +65,87 @@ def find(events, is_test_code, score_of_line, distances, wrong_at):
         for score, write, *rest in best.values()
     ]
     found = sorted(_raise_above_their_insides(events, found), key=lambda found: (-found[0], found[1]))
-    return [
-        (*one, calls.differing_arguments(calls.find_frame(one[1], one[3]), calls.find_frame(one[2], one[3])))
-        for one in found[:MAX_KEPT]
-    ]
+    weighed = [_weigh(events, calls, is_test_code, *one) for one in found[:_MAX_WEIGHED]]
+    told = {}
+    for one in sorted(weighed, key=lambda found: (-found[0], found[1])):
+        told.setdefault(name_of(events, one[1]), one)
+    return list(told.values())[:MAX_KEPT]
+
+
+def _weigh(events, calls, is_test_code, score, write, read, scope):
+    """Add what tells more of a finding, and let it count."""
+    arguments = calls.differing_arguments(calls.find_frame(write, scope), calls.find_frame(read, scope))
+    between = _passed_by(events, calls, write, read, scope, is_test_code)
+    if "[…]" not in full_name_of(events, write, read) and events.site(write).kind == kinds.ITEM:
+        score += _OTHER_ARGUMENTS if arguments else 0.0 if between else _MEMOIZED
+    return score + _PASSED_BY * bool(between), write, read, scope, arguments, between
+
+
+def _is_restored(events, write):
+    """True if a function that has set an attribute sets it back to the value that it had before."""
+    stored = events.stored_value_event(write) if events.site(write).kind == kinds.BASE else None
+    if stored is None:
+        return False
+    target, name, began = (
+        events.value_of[write],
+        events.site(write).name,
+        events.entered.get(events.frame_of[write], 0),
+    )
+    changed, before = (events.attribute_writer(target, name, event) for event in (write, began))
+    old = None if before is None or changed == before else events.stored_value_event(before)
+    if old is None:
+        return False
+    value, old_value = events.value_of[stored], events.value_of[old]
+    return value is old_value or (is_atom(value) and type(value) is type(old_value) and value == old_value)
+
+
+def _passed_by(events, calls, write, read, scope, is_test_code):
+    """First events of calls between a write and a read of the state of an object, by which it was not changed.
+
+    Calls by the test of the object's methods that changed something: after the call of the function `scope` that wrote and
+    before the one that reads; without one, between two calls by the test. The last one first, one of each function.
+    """
+    owner = _owner(events, write)
+    writing, reading = (_call_of(events, calls, event, scope, is_test_code) for event in (write, read))
+    if owner is None or writing is None or reading is None:
+        return []
+    scopes = {events.site(write).scope, events.site(read).scope, scope}
+    found, end = {}, calls.last(writing)
+    for entered, frame in calls.between(end, events.entered[reading]):
+        called = events.site(entered).scope
+        if (
+            entered < end
+            or called in scopes
+            or is_test_code(called.filename)
+            or calls.receiver(frame) is not owner
+        ):
+            continue
+        if called.name.rpartition(".")[2] in _CONSTRUCTING or not _is_by_test(calls, frame, is_test_code):
+            continue
+        if calls.has_ended(frame, read):
+            end = calls.last(frame)
+            if events.has_changes(entered, min(end, entered + _MAX_INSIDE)):
+                found[called] = entered
+    return sorted(found.values(), reverse=True)[:_MAX_BETWEEN]
+
+
+def _call_of(events, calls, event, scope, is_test_code):
+    """The frame of a function around an event, without one that which the test has called; None if it constructs something."""
+    if scope is not None:
+        return calls.find_frame(event, scope)
+    found = None
+    for frame in calls.stack(events.frame_of[event]):
+        if is_test_code(calls.scope_of(frame).filename):
+            break
+        found = frame
+    is_wanted = found is not None and calls.scope_of(found).name.rpartition(".")[2] not in _CONSTRUCTING
+    return found if is_wanted else None
+
+
+def _is_by_test(calls, frame, is_test_code):
+    """True for a call of which the caller is a test."""
+    callers = calls.stack(frame)[1:]
+    return not callers or is_test_code(calls.scope_of(callers[0]).filename)
 
 
 def _raise_above_their_insides(events, found):
@@ -94,12 +181,30 @@ def name_of(events, write):
     return change_name(events, write) if stored is None else events.site(stored).name
 
 
-def type_before(events, write):
-    """A value of another type that the written attribute had before; None if there is none."""
+def value_text(events, write):
+    """Text of the plain value that was written, and of that before it: `78, before it 66`; of a change its arguments."""
+    site = events.site(write)
+    if site.kind == kinds.BASE and site.extra[0] == "mutate":
+        return ", ".join(text_of(events.value_of[argument], 1) for argument in arguments_of(events, write))
+    stored, before = events.stored_value_event(write), _stored_before(events, write)
+    value = None if stored is None else events.value_of[stored]
+    if stored is None or not is_atom(value):
+        return ""
+    is_plain = before is not None and is_atom(events.value_of[before])
+    return text_of(value) + (f", before it {text_of(events.value_of[before])}" if is_plain else "")
+
+
+def _stored_before(events, write):
+    """The event of the value that the written attribute had before; None if it is not known."""
     site = events.site(write)
     stored = events.stored_value_event(write) if site.kind == kinds.BASE else None
     before = events.attribute_writer(events.value_of[write], site.name, write) if stored is not None else None
-    stored_before = None if before is None else events.stored_value_event(before)
+    return None if before is None else events.stored_value_event(before)
+
+
+def type_before(events, write):
+    """A value of another type that the written attribute had before; None if there is none."""
+    stored, stored_before = events.stored_value_event(write), _stored_before(events, write)
     if stored_before is None:
         return None
     value, old = events.value_of[stored], events.value_of[stored_before]

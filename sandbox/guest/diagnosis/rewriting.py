@@ -14,11 +14,13 @@ from . import sites
 from .sites import Scope, Site
 from .syntax_trees import (
     RECORD,
+    assigns_each,
     bound_names,
     complete_positions,
     has_docstring,
     imported_modules,
     is_of_pytest,
+    leaves_block,
     mentions_pytest,
     parameters,
     place_like,
@@ -82,6 +84,8 @@ class _Module(ast.NodeTransformer):
         self._deps = []
         self._whole = None
         self._controls = []
+        self._tests = {}
+        """Sites of the conditions of `if` statements, by the id of the statement."""
 
     def rewrite(self, tree):
         tree.body = self._body(tree.body)
@@ -89,7 +93,7 @@ class _Module(ast.NodeTransformer):
     # Statements
 
     def _body(self, statements):
-        done = []
+        done, outer = [], len(self._controls)
         for statement in statements:
             handler = getattr(self, "_do_" + type(statement).__name__, None)
             if handler is None or is_of_pytest(statement):
@@ -98,6 +102,9 @@ class _Module(ast.NodeTransformer):
             self._deps = []
             made = handler(statement)
             done.extend(made if isinstance(made, list) else [made])
+            if leaves_block(statement) and self._tests.get(id(statement)) is not None:
+                self._controls.append(self._tests[id(statement)])
+        del self._controls[outer:]
         return done
 
     def _do_FunctionDef(self, node):
@@ -143,6 +150,17 @@ class _Module(ast.NodeTransformer):
             and node.value.value is None
         ):
             return node  # pytest frees the parts of an assertion that holds
+        if assigns_each(node):
+            (target,) = node.targets
+            pairs = list(zip(target.elts, node.value.elts))
+            for number, (one, value) in enumerate(pairs):
+                node.value.elts[number] = self._wrap(
+                    value, sites.STORE, short_text(one), tuple(bound_names(one))
+                )
+            stores = self._deps[-len(pairs) :]
+            self._bind(*names)
+            target.elts = [self._target(one, store) for one, store in zip(target.elts, stores)]
+            return node
         node.value = self._wrap(node.value, sites.STORE, short_text(node.targets[0]), tuple(names))
         self._bind(*names)
         store = self._deps[-1]
@@ -206,6 +224,7 @@ class _Module(ast.NodeTransformer):
     def _do_If(self, node):
         if not mentions_pytest(node.test):
             node.test = self._wrap(node.test, sites.TEST, "if")
+            self._tests[id(node)] = self._deps[-1]
             self._controls.append(self._deps[-1])
             node.body, node.orelse = self._body(node.body), self._body(node.orelse)
             self._controls.pop()

@@ -99,6 +99,7 @@ def _parts(events, event):
         yield writer, 1
         if writer is not None and site.kind != kinds.ITEM:  # what set one item is found by its key
             yield from _contents(events, events.value_of[writer], event)
+            yield from ((test, _WEAK) for test in events.skipped_changes(dep, writer, event))
 
 
 def _part(events, number, frame, event):

@@ -11,6 +11,27 @@ RECORD = "_@record"
 _OF_PYTEST = ("@py_format", "@pytest_ar", "@py_builtins")
 
 
+def assigns_each(node):
+    """True for `a, b.c = x, y`: each value is written beside its target."""
+    target, value = node.targets[0], node.value
+    return (
+        len(node.targets) == 1
+        and isinstance(target, (ast.Tuple, ast.List))
+        and isinstance(value, (ast.Tuple, ast.List))
+        and len(target.elts) == len(value.elts) > 0
+        and not any(isinstance(part, ast.Starred) for part in target.elts + value.elts)
+    )
+
+
+def leaves_block(statement):
+    """True for an `if` without `else` that ends in `continue`, `return` or the like: what follows depends on it."""
+    return (
+        isinstance(statement, ast.If)
+        and not statement.orelse
+        and isinstance(statement.body[-1], (ast.Continue, ast.Break, ast.Return, ast.Raise))
+    )
+
+
 def imported_modules(tree):
     """Return the names that are bound to modules by imports at the top, whose attributes need no record."""
     found = set()

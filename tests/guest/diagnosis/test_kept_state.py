@@ -65,7 +65,8 @@ class Loader:
     found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
     assert kept(found)[0] == ("self.cache['page']", 6, 10, "Loader.load")
     text = render_diagnosis(found)
-    assert "shop.py:6 Loader.keep(): self.cache[name] = text   in load(folder='one')" in text
+    written = "shop.py:6 Loader.keep(): self.cache[name] = text   ('one/page')   in load(folder='one')"
+    assert written in text
     assert "shop.py:10 Loader.load(): return self.cache[name]   in load(folder='two')" in text
 
 
@@ -239,7 +240,7 @@ def count():
     found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
     assert ("_kinds", 13, 16, "") in kept(found)
     assert (
-        ", by shop.py:13 Reader.__exit__(), before that shop.py:7 Reader.__enter__()\n"
+        '    by shop.py:13 Reader.__exit__(): _kinds.append("a")\n    by shop.py:7 Reader.__enter__(): remove("a")\n'
         in render_diagnosis(found)
     )
 
@@ -262,8 +263,8 @@ def count():
     found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
     assert kept(found) == [("_kinds", 4, 11, "")]
     assert (
-        "_kinds (a global) changed at shop.py:4 remove(): _kinds.remove(kind), by shop.py:7 Reader.close()"
-        in (render_diagnosis(found))
+        "_kinds (a global) changed at shop.py:4 remove(): _kinds.remove(kind)\n"
+        '    by shop.py:7 Reader.close(): remove("b")\n' in (render_diagnosis(found))
     )
 
 
@@ -372,3 +373,109 @@ def other():
     recording = diagnose({"shop.py": shop, "test_shop.py": HEAD + body}, CASE).recording
     assert recording is not None
     assert [(one.name, one.others) for one in recording.kept] == [("found['a']", [])]
+
+
+TABLES = """\
+class Tables:
+    def __init__(self, rows):
+        self.rows, self.opened, self.count = rows, {}, 0
+
+    def open(self, name):
+        self.count += 1
+        if name in self.opened:
+            return self.opened[name]
+        self.opened[name] = list(self.rows[name])
+        return self.opened[name]
+
+    def drop(self, name):
+        self.rows[name] = []
+
+    def rename(self, old, new):
+        self.opened[new] = self.opened.pop(old)
+"""
+
+
+def test_a_method_that_should_have_dropped_what_is_kept_is_named(diagnose: Diagnose) -> None:
+    tests = HEAD + (
+        "        tables = Tables({'orders': [1]})\n"
+        "        self.assertEqual(tables.open('orders'), [1])\n"
+        "        tables.drop('orders')\n"
+        "        self.assertEqual(tables.open('orders'), [])\n"
+    )
+    found = diagnose({"shop.py": TABLES, "test_shop.py": tests}, CASE)
+    assert kept(found)[0] == ("self.opened['orders']", 9, 8, "Tables.open")
+    assert "    not changed by shop.py:12 Tables.drop(), called since\n" in render_diagnosis(found)
+
+
+def test_state_of_an_object_that_another_method_leaves_and_the_last_one_reads(diagnose: Diagnose) -> None:
+    shop = """\
+class Settings:
+    def __init__(self):
+        self.values, self.defaults = {}, []
+
+    def validate(self):
+        for name in ("host", "port"):
+            self.fill(name)
+
+    def fill(self, name):
+        self.values[name] = 1
+        self.defaults.append(name)
+
+    def __setitem__(self, name, value):
+        self.values[name] = value
+
+    def write(self):
+        out = []
+        for name, value in self.values.items():
+            if name in self.defaults:
+                continue
+            out.append(f"{name} = {value}")
+        return out
+"""
+    tests = HEAD + (
+        "        settings = Settings()\n        settings.validate()\n"
+        "        self.assertEqual(settings.write(), [])\n"
+        "        settings['port'] = 9\n"
+        "        self.assertEqual(settings.write(), ['port = 9'])\n"
+    )
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
+    assert kept(found)[0] == ("self.defaults", 11, 19, "")
+    assert "    not changed by shop.py:13 Settings.__setitem__(), called since\n" in render_diagnosis(found)
+
+
+def test_an_attribute_that_a_call_sets_back_is_not_kept(diagnose: Diagnose) -> None:
+    shop = """\
+class Writer:
+    def __init__(self):
+        self.plain, self.lines = True, 0
+
+    def write(self, text):
+        before = self.plain
+        self.plain = False
+        self.lines = text.count("x")
+        self.plain = before
+        return text if self.plain else None
+"""
+    tests = HEAD + (
+        "        writer = Writer()\n        writer.write('a')\n        self.assertEqual(writer.write('b'), 'c')\n"
+    )
+    assert kept(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)) == []
+
+
+def test_the_value_that_was_kept_is_told_with_the_one_before(diagnose: Diagnose) -> None:
+    shop = """\
+class Reader:
+    def __init__(self):
+        self.table = 66
+
+    def read(self, text):
+        if text[:1] == "^":
+            self.table = 78
+        return self.table
+"""
+    tests = (
+        HEAD
+        + "        reader = Reader()\n        reader.read('^')\n        self.assertEqual(reader.read('a'), 66)\n"
+    )
+    text = render_diagnosis(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
+    assert "self.table written at shop.py:7 Reader.read(): self.table = 78   (78, before it 66)" in text

@@ -22,10 +22,14 @@ _LAST_ROWS = 8
 _PERIODS = 8  # frames of a part that repeats
 _MAX_LINE = 160
 _MAX_STATEMENT = 8
+_LONGEST = 2000
+"""Lines below the failing one among which the end of its function is looked for."""
 _MAX_TEXT = 120
 TEST_LINES = 25
-_TEST_HEAD = 5
+_TEST_HEAD, _TEST_BELOW = 5, 10
 _ABOVE, _FUNCTION, _BELOW = 6, 12, 3
+_WHOLE = 20
+"""Lines of a function that is shown whole: the rest of it would be asked for next."""
 _VARIABLES, _OTHERS = 1200, 400  # characters, in all and of those that the failing line doesn't name
 _NAMED_VALUE, _NAMED_OBJECT, _VALUE = 300, 160, 100
 _PLAIN = frozenset(map(id, (str, bytes, int, float, complex, list, tuple, dict, set, frozenset)))
@@ -56,11 +60,11 @@ class Failure:
         test = self._test_frame()
         found = {"call_path": self._call_path(where), "test_source": []}
         if test is not None and test[0] is shown:
-            found["test_source"], found["source"] = _source_to(shown, line, TEST_LINES, _BELOW)
+            found["test_source"], found["source"] = _source_to(shown, line)
         else:
             found["source"] = _source_around(shown, line)
             if test is not None:
-                head, tail = _source_to(test[0], test[1], TEST_LINES)
+                head, tail = _source_to(*test)
                 found["test_source"] = head + [tail] if tail else []
         found["locals"], found["locals_omitted"] = _variables(shown, line)
         found["called"] = self._called(shown, line, test, where) + self._preparation(test, where)
@@ -189,10 +193,10 @@ def _statement(frame, line):
     return text
 
 
-def _piece(lines, start, end, current):
-    """Return the lines `start` to `end` of a file as they are sent."""
+def _piece(lines, start, end, current, last=0):
+    """Return the lines `start` to `end` of a file as they are sent. `last`: the last line of their function."""
     shown = [text.rstrip("\r\n")[:_MAX_LINE] for text in lines[start - 1 : end]]
-    return {"start": start, "lines": shown, "current": current}
+    return {"start": start, "lines": shown, "current": current, "more": max(0, last - end)}
 
 
 def _start_of(frame, lines, line):
@@ -200,38 +204,43 @@ def _start_of(frame, lines, line):
     return called_functions.start_of(frame.f_code, lines, line)
 
 
-def _source_to(frame, line, limit, below=0):
-    """Return ([head], rest) of a function up to `line`, and the lines `below` it.
+def _source_to(frame, line):
+    """Return ([head], rest) of a test up to `line`, and a few lines below it.
 
     The head is separate if the middle has to be left out.
     """
     lines = _lines(frame)
     if not lines or not line:
         return [], None
-    start, end = _start_of(frame, lines, line), min(line + below, _end_of(frame, lines, line))
-    if end - start < limit:
-        return [], _piece(lines, start, end, line)
+    start, last = _start_of(frame, lines, line), _end_of(frame, lines, line)
+    end = min(line + _TEST_BELOW, last)
+    if line - start < TEST_LINES:
+        return [], _piece(lines, start, end, line, last)
     head = _piece(lines, start, start + _TEST_HEAD - 1, 0)
-    return [head], _piece(lines, end - limit + _TEST_HEAD + 1, end, line)
+    return [head], _piece(lines, line - TEST_LINES + _TEST_HEAD + 1, end, line, last)
 
 
 def _source_around(frame, line):
     lines = _lines(frame)
     if not lines or not line:
         return None
-    start = _start_of(frame, lines, line)
-    if line - start > _FUNCTION or frame.f_code.co_name == "<module>":
+    start, last = _start_of(frame, lines, line), _end_of(frame, lines, line)
+    if frame.f_code.co_name == "<module>":
+        return _piece(lines, max(start, line - _ABOVE), min(line + _BELOW, last), line)
+    if last - start < _WHOLE:
+        return _piece(lines, start, last, line)
+    if line - start > _FUNCTION:
         start = max(start, line - _ABOVE)
-    return _piece(lines, start, min(line + _BELOW, _end_of(frame, lines, line)), line)
+    return _piece(lines, start, min(line + _BELOW, last), line, last)
 
 
 def _end_of(frame, lines, line):
-    """Return the last line near `line` that belongs to the code of the frame, as its indentation shows."""
+    """Return the last line that belongs to the code of the frame, as its indentation shows."""
     if frame.f_code.co_name == "<module>":
         return len(lines)
     indent = _indent(lines[_start_of(frame, lines, line) - 1])
     end = line
-    for number in range(line + 1, min(line + _BELOW, len(lines)) + 1):
+    for number in range(line + 1, min(line + _LONGEST, len(lines)) + 1):
         text = lines[number - 1]
         if text.strip():
             if _indent(text) <= indent and text.strip()[:1] not in ")]}":
