@@ -80,7 +80,7 @@ exec 3<&0
 base=$1; groups=$2; shift 2
 mkfifo -m 600 "$base/stderr"
 {
-    # Programs can write to it, through the first process: the file stays small.
+    # Whatever is written to it, the file stays small.
     { dd bs=4096 count=16 >"$base/log"; exec cat; } <"$base/stderr" >/dev/null 2>&1 3>&- &
     logger=$!
     (

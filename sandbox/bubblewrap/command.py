@@ -201,7 +201,8 @@ def limit_arguments(spec: SandboxSpec) -> list[str]:
 
 
 def _namespaces(network: bool) -> Iterator[str]:
-    yield "--unshare-all"
+    # As the first process, the supervisor gets no signals of the programs.
+    yield from ("--unshare-all", "--as-pid-1")
     yield from ("--unshare-user", "--disable-userns", "--new-session", "--die-with-parent", "--clearenv")
     yield from ("--uid", str(UID), "--gid", str(UID), "--hostname", "sandbox", "--cap-drop", "ALL")
     if network:

@@ -12,6 +12,7 @@ from typing import Any
 
 from sandbox.docker import images
 from sandbox.docker.engine import Container, Image
+from sandbox.guest.protocol.signals import STOP
 from sandbox.spec import SandboxInfo, SandboxSpec
 
 UID = 10001
@@ -94,6 +95,8 @@ def config_of(spec: SandboxSpec, image: Image, arguments: Sequence[str]) -> dict
         "stdin_open": True,
         "user": f"{UID}:{UID}",
         "working_dir": str(spec.workdir),
+        # The supervisor is the first process: it gets no SIGTERM, nor any other signal of the programs.
+        "stop_signal": str(STOP),
         "hostname": "sandbox",
         "environment": _environment(spec),
         "healthcheck": {"test": ["NONE"]},
@@ -143,7 +146,6 @@ def host_config(spec: SandboxSpec) -> dict[str, Any]:
     memory = limits.memory_bytes + tmpfs_bytes
     return {
         "auto_remove": True,
-        "init": True,
         "network_mode": "bridge" if spec.network else "none",
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],

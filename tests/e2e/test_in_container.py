@@ -48,7 +48,7 @@ def container(*options: str, files: str = "/testbed") -> Iterator[str]:
 
 # One that is killed takes others with it, perhaps before `kill` comes to them.
 KILL_GUEST = """\
-pids=$(grep -l 'pdbox_gues[t]' /proc/[0-9]*/cmdline | cut -d/ -f3)
+pids=$(grep -l 'pdbox superviso[r]' /proc/[0-9]*/cmdline | cut -d/ -f3)
 kill -9 $pids
 test -n "$pids"
 """

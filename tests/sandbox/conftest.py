@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from sandbox.process import CHILD_MARK, MARK, ProcessBackend
 from sandbox.spec import Limits, SandboxSpec
 from sandbox.transport.connection import GuestConnection
 from tests.bubblewrap import BUBBLEWRAP
+from tests.docker_client import docker
 
 DOCKER = pytest.param("docker", marks=pytest.mark.docker)
 BACKENDS = {"docker": DockerBackend, "bubblewrap": BubblewrapBackend, "process": ProcessBackend}
@@ -145,6 +147,28 @@ async def shell(guest: GuestConnection, command: str, timeout_s: float = 60) -> 
     args = {"command": command, "timeout_s": timeout_s, "max_output": 100_000}
     answer, _ = await guest.request("exec", args, timeout_s=timeout_s)
     return answer["exit_code"], answer["output"]
+
+
+async def send_signal(backend: Backend, sandbox: Sandbox, number: signal.Signals) -> None:
+    """Send the supervisor a signal from outside: where it is the first process, none comes from inside."""
+    if isinstance(backend, DockerBackend):
+        await anyio.to_thread.run_sync(docker, "kill", "-s", number.name, sandbox.place)
+    else:
+        os.kill(int(sandbox.place), number)
+
+
+async def ended(backend: Backend, place: str) -> None:
+    """Wait until the first process of a sandbox has ended."""
+    if isinstance(backend, DockerBackend):
+        # Waiting fails for one that is gone already: that has ended, too.
+        await anyio.run_process(["docker", "wait", place], check=False)
+        return
+    with suppress(ProcessLookupError):
+        descriptor = os.pidfd_open(int(place))
+        try:
+            await anyio.wait_readable(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def marked(key: str) -> Sequence[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -11,12 +10,11 @@ import anyio
 import pytest
 
 from sandbox.backend import Backend, Sandbox
-from sandbox.docker.backend import DockerBackend
 from sandbox.errors import BackendUnavailable, SandboxLost
 from sandbox.guest.protocol import PROTOCOL
 from sandbox.spec import Lifetime
 from sandbox.transport.connection import GuestConnection
-from tests.sandbox.conftest import Place, marked, quiet, shell
+from tests.sandbox.conftest import Place, ended, marked, quiet, send_signal, shell
 
 Connect = Callable[[Sandbox], Awaitable[GuestConnection]]
 
@@ -121,11 +119,15 @@ async def test_find_gives_only_the_owners_own(backend: Backend, place: Place) ->
         await second.aclose()
 
 
-async def test_killing_the_guest_ends_its_streams(sandbox: Sandbox, connect: Connect) -> None:
+async def test_killing_the_guest_ends_its_streams(
+    backend: Backend, sandbox: Sandbox, connect: Connect
+) -> None:
     guest, other = await connect(sandbox), await connect(sandbox)
     with anyio.fail_after(60), pytest.raises(SandboxLost):
-        # The shell's parent is the guest.
-        await shell(guest, "kill -9 $PPID; sleep 100")
+        async with anyio.create_task_group() as group:
+            group.start_soon(send_signal, backend, sandbox, signal.SIGKILL)
+            await guest.ended.wait()
+        await guest.request("ping")
     with anyio.fail_after(60), pytest.raises(SandboxLost):
         await other.request("ping")
 
@@ -154,8 +156,9 @@ async def test_a_guest_that_hangs_is_removed_all_the_same(
 ) -> None:
     guest = await connect(sandbox)
     (found,) = await backend.find(place.owner)
+    await send_signal(backend, sandbox, signal.SIGSTOP)
     with anyio.move_on_after(1) as waited:
-        await shell(guest, "kill -STOP $PPID; sleep 1000")
+        await guest.request("ping")
     assert waited.cancelled_caught, "the guest still answers"
     with anyio.fail_after(60):
         await sandbox.aclose()
@@ -178,7 +181,7 @@ async def test_a_sandbox_ends_by_itself_when_no_server_comes_back(
     guest = await connect(sandbox)
     with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
-            group.start_soon(_ended, backend, sandbox.place)
+            group.start_soon(ended, backend, sandbox.place)
             await guest.aclose()
     assert await backend.find(place.owner) == []
     await sandbox.aclose()
@@ -191,15 +194,3 @@ async def test_an_image_that_is_not_to_be_had_is_refused_and_nothing_is_left(
         await backend.start(place.spec(image="pdbox.invalid/nobody/nothing:0"), quiet)
     assert refused.value.message
     assert await place.leftovers() == []
-
-
-async def _ended(backend: Backend, place: str) -> None:
-    if isinstance(backend, DockerBackend):
-        # Waiting fails for one that is gone already: that has ended, too.
-        await anyio.run_process(["docker", "wait", place], check=False)
-        return
-    descriptor = os.pidfd_open(int(place))
-    try:
-        await anyio.wait_readable(descriptor)
-    finally:
-        os.close(descriptor)

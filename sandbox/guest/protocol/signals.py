@@ -1,4 +1,7 @@
-"""Signals by which the supervisor reaches a debugger. The real-time ones are the program's as well; it is kept from these."""
+"""Signals by which the supervisor reaches a debugger. The real-time ones are the program's as well; it is kept from these.
+
+And the one by which an engine ends a supervisor.
+"""
 
 from __future__ import annotations
 
@@ -14,3 +17,5 @@ DUMP = int(signal.SIGRTMIN) + 7 if HAS_REAL_TIME else None
 """Write the stacks of all threads to the pipe of faulthandler; None on systems without real-time signals."""
 SHOW = int(signal.SIGRTMIN) + 8 if HAS_REAL_TIME else None
 """Show the output that a test runner holds back; None on systems without real-time signals."""
+STOP = 37
+"""End the supervisor where it is the first process, which gets no SIGTERM. SIGRTMIN+3 to engines, as for systemd; musl counts otherwise."""

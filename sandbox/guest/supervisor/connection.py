@@ -144,8 +144,10 @@ class Connection:
         except OSError:
             pass
         finally:
-            self._abandon()
-            self.server.remove_connection(self)
+            try:
+                self._abandon()
+            finally:  # it may lack a descriptor
+                self.server.remove_connection(self)
 
     def send(self, header: dict, payload: bytes = b"") -> None:
         """Send a frame; drop it if the host is gone.

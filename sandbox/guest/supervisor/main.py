@@ -12,9 +12,11 @@ import threading
 
 from ..protocol.codes import TERMINATED
 from ..protocol.frames import FramePipe
+from ..protocol.signals import STOP
 from .processes.output import OutputReader
 from .processes.process_tree import Children
 from .processes.saved_outputs import SavedOutputs
+from .processes.title import set_title
 from .program.breakpoints import Breakpoints
 from .server import Server
 
@@ -64,6 +66,8 @@ class Supervisor:
 
 def main(config: dict) -> None:
     """Serve until a request ends the session, or its time is over. Never returns."""
+    # In a place that stays, those that look for what is left know it by its home.
+    set_title("pdbox supervisor" + (" " + config["home"] if config.get("remove_home") else ""))
     _protect()
     if config.get("user_bin"):
         os.environ["PATH"] = config["user_bin"] + os.pathsep + os.environ.get("PATH", os.defpath)
@@ -123,12 +127,19 @@ def _end_on_signals(server: Server) -> None:
     read_fd, write_fd = os.pipe()
     os.set_blocking(write_fd, False)
     signal.set_wakeup_fd(write_fd, warn_on_full_buffer=False)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    if os.getpid() == 1:
+        # What the first process has no handler for is kept from it by the kernel, so `pkill python` does not end
+        # the session. SIGINT has one, of Python.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        numbers = (STOP,)
+    for number in numbers:
         signal.signal(number, lambda number, frame: None)
     threading.Thread(target=_watch, args=(read_fd, server), name="signals", daemon=True).start()
 
 
 def _watch(read_fd: int, server: Server) -> None:
     while True:
-        if signal.SIGTERM in os.read(read_fd, 64):
+        received = os.read(read_fd, 64)
+        if signal.SIGTERM in received or STOP in received:
             server.stop(TERMINATED, "SIGTERM")

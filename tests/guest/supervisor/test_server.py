@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import select
 import socket
 import stat
@@ -181,6 +182,19 @@ def test_it_ends_some_time_after_the_last_connection(tmp_path: Path) -> None:
 
 def test_without_any_connection_it_ends_too(tmp_path: Path) -> None:
     with Guest(tmp_path, stdio=False, grace_s=0.2) as guest:
+        assert guest.process.wait(WAIT_S) == 0
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux")
+def test_without_any_connection_it_ends_when_a_program_left_it_no_descriptors(tmp_path: Path) -> None:
+    with Guest(tmp_path, grace_s=0.2) as guest:
+        # All is loaded that it needs.
+        guest.client.request("load")
+        guest.client.request("debug.state")
+        guest.client.request("exec", command="true", timeout_s=WAIT_S, max_output=100)
+        resource.prlimit(guest.process.pid, resource.RLIMIT_NOFILE, (0, 0))
+        assert guest.process.stdin is not None
+        guest.process.stdin.close()
         assert guest.process.wait(WAIT_S) == 0
 
 
