@@ -519,6 +519,7 @@ def _boot(spec: SandboxSpec) -> guest_bundle.Boot:
         pooled=spec.pooled,
         user_bin=USER_HOME / ".local/bin",
         size_settings=size_settings(spec),
+        filter_calls=True,
     )
 
 

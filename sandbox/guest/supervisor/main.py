@@ -12,6 +12,7 @@ import threading
 
 from ..protocol.codes import TERMINATED
 from ..protocol.frames import FramePipe
+from . import syscall_filter
 from .processes.output import OutputReader
 from .processes.process_tree import Children
 from .processes.saved_outputs import SavedOutputs
@@ -65,6 +66,8 @@ class Supervisor:
 def main(config: dict) -> None:
     """Serve until a request ends the session, or its time is over. Never returns."""
     _protect()
+    if config.get("filter_calls"):
+        syscall_filter.install()
     if config.get("user_bin"):
         os.environ["PATH"] = config["user_bin"] + os.pathsep + os.environ.get("PATH", os.defpath)
     if config.get("remove_home"):
