@@ -68,6 +68,7 @@ def confinement(spec: SandboxSpec) -> str:
     """Describe the permanent restrictions of the container, for people and models."""
     limits = spec.limits
     parts = [
+        *([f"runtime {spec.runtime}"] if spec.runtime else []),
         "no capabilities",
         "not root",
         "read-only system",
@@ -144,6 +145,7 @@ def host_config(spec: SandboxSpec) -> dict[str, Any]:
     return {
         "auto_remove": True,
         "init": True,
+        "runtime": spec.runtime or None,
         "network_mode": "bridge" if spec.network else "none",
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],
