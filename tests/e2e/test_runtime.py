@@ -109,6 +109,24 @@ async def test_below_gvisor_a_set_up_runs_and_files_that_are_read_only_are_put_b
             assert said["output"] == "made\nx = 1\n"
 
 
+async def test_a_child_that_stops_below_gvisor_is_known_by_its_own_process_id(
+    tmp_path: Path, runsc: str
+) -> None:
+    """gVisor names the supervisor as the other end of each connection, and interrupts must not go there."""
+    (tmp_path / "app.py").write_text(
+        "import os, subprocess, sys\n"
+        "if len(sys.argv) > 1:\n"
+        "    print('child')\n"
+        "else:\n"
+        "    subprocess.run([sys.executable, 'app.py', 'child'])\n"
+    )
+    async with pdbox("--repo", str(tmp_path), runsc) as session:
+        stop = await session.call("pdb", command="b 3\nc", entrypoint="python app.py")
+        assert stop["process"]["number"] > 1
+        asked = await session.call("pdb", command="p os.getpid()")
+        assert asked["reply"] == f"{stop['process']['pid']}\n"
+
+
 async def test_doctor_tells_what_is_true_below_gvisor(runsc: str) -> None:
     *_, sandbox, isolation, limits = await examine(DockerBackend(os.environ, runtime=RUNTIME))
     assert sandbox.text.endswith("; runtime runsc")
