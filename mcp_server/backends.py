@@ -18,6 +18,7 @@ CONTAINER, IN_PLACE = "container", "in place"
 _AUTOMATIC = ("docker", "bubblewrap")
 _OF_SANDBOXES = (
     "backend",
+    "runtime",
     "image",
     "root",
     "ref",
@@ -52,6 +53,10 @@ def _create(name: str, settings: Settings) -> Backend:
         from sandbox.process import ProcessBackend
 
         return ProcessBackend(in_place=(settings.repo or Path()).expanduser().resolve())
+    if name == "docker" and settings.runtime:
+        from sandbox.docker.backend import DockerBackend
+
+        return DockerBackend(runtime=settings.runtime)
     return create_backend(name)
 
 
@@ -68,7 +73,7 @@ def check_place(settings: Settings) -> None:
         return
     others = [*_OF_SANDBOXES, *(("repo", "in_place", "python") if settings.container is not None else ())]
     for name in others:
-        if getattr(settings, name) not in (None, False, 0, [], "auto"):
+        if getattr(settings, name) not in (None, False, 0, "", [], "auto"):
             raise InvalidArgument(
                 f"{flag} and --{name.replace('_', '-')} are given.",
                 f"With {flag} there is no sandbox to start: the files are worked on where they are.",
@@ -91,7 +96,13 @@ def candidates(settings: Settings) -> list[str]:
             "The process backend runs programs on this machine without any isolation.",
             "Add --unsafe-no-isolation if you trust the repository and the client.",
         )
-    return list(_AUTOMATIC) if settings.backend == "auto" else [settings.backend]
+    if settings.runtime and settings.backend not in ("auto", "docker"):
+        raise InvalidArgument(
+            f"--runtime and --backend {settings.backend} are given.", "Only Docker has runtimes."
+        )
+    if settings.backend == "auto":
+        return ["docker"] if settings.runtime else list(_AUTOMATIC)
+    return [settings.backend]
 
 
 @asynccontextmanager

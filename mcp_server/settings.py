@@ -60,6 +60,8 @@ class Settings(BaseModel):
     """Environment variable for the programs in the sandbox; repeatable."""
     backend: Annotated[BackendName, SANDBOX] = "auto"
     """Isolation of programs: Docker containers, namespaces (bubblewrap, Linux), or `process`: none. `auto`: docker, else bubblewrap."""
+    runtime: Annotated[str, SANDBOX] = ""
+    """Runtime of the Docker engine for sandboxes, such as runsc (gVisor) or kata-runtime (default: the engine's)."""
     unsafe_no_isolation: Annotated[bool, SANDBOX] = False
     """Allow --backend process, which runs programs without any isolation."""
     container: Annotated[str | None, SANDBOX] = None

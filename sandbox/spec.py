@@ -85,6 +85,8 @@ class SandboxSpec:
     lifetime: Lifetime = Lifetime()
     server: str = ""
     """Name of the server that starts it, as `ServerFiles` gives it."""
+    runtime: str = ""
+    """The engine's runtime that containers are started with; empty: its default. Only from the operator's own flag."""
 
 
 @dataclass(frozen=True)

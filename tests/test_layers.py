@@ -49,7 +49,7 @@ def test_there_is_something_to_look_at() -> None:
 
 
 FLOORS = """
-sandbox.guest.protocol sandbox.guest.paths sandbox.guest.hooks
+sandbox.guest.protocol sandbox.guest.paths sandbox.guest.hooks sandbox.guest.supervisor.syscall_filter
 sandbox.guest.supervisor.errors sandbox.guest.supervisor.pdb_syntax sandbox.guest.debugger.isolation
 sandbox.guest.supervisor.entrypoints sandbox.guest.supervisor.files
 sandbox.guest.debugger.tracing sandbox.guest.debugger.inspection sandbox.guest.debugger.control

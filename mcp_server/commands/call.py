@@ -37,6 +37,7 @@ SETTINGS = (
     "setup",
     "env",
     "backend",
+    "runtime",
     "unsafe_no_isolation",
     "image",
     "python",

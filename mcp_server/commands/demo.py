@@ -123,7 +123,7 @@ STEPS = (
 )
 
 
-SETTINGS = ("backend", "unsafe_no_isolation", "image", "python", "log_level")
+SETTINGS = ("backend", "runtime", "unsafe_no_isolation", "image", "python", "log_level")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -150,6 +150,7 @@ def _server(settings: Settings, environ: Mapping[str, str]) -> StdioServerParame
     flags = ["--backend", settings.backend, "--repo", str(SAMPLE), "--log-level", settings.log_level]
     flags += ["--answers", "both"]  # people are shown the text; what it should say is checked in the data
     flags += ["--unsafe-no-isolation"] if settings.unsafe_no_isolation else []
+    flags += ["--runtime", settings.runtime] if settings.runtime else []
     flags += ["--image", settings.image] if settings.image else []
     flags += ["--python", settings.python] if settings.python else []
     # From the folder that holds our packages: that works installed and in a clone. Clients pass little of the environment.

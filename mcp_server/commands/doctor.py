@@ -18,7 +18,7 @@ from sandbox.docker.backend import DockerBackend
 from sandbox.docker.doctor import Check, examine
 from sandbox.errors import BackendUnavailable
 
-SETTINGS = ()
+SETTINGS = ("runtime",)
 _BUBBLEWRAP = "bubblewrap"
 
 
@@ -28,13 +28,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Print each check; 0 when sandboxes can be made."""
-    checks = anyio.run(_examine, args.environ)
+    checks = anyio.run(_examine, args.environ, settings.runtime)
     print(as_json(checks) if args.json else as_text(checks))
     return 0 if _is_fine(checks) else 1
 
 
-async def _examine(environ: Mapping[str, str]) -> list[Check]:
-    return [*await examine(DockerBackend(environ)), await _try_bubblewrap(environ)]
+async def _examine(environ: Mapping[str, str], runtime: str) -> list[Check]:
+    backend = DockerBackend(environ, runtime=runtime)
+    return [*await examine(backend), await _try_bubblewrap(environ)]
 
 
 async def _try_bubblewrap(environ: Mapping[str, str]) -> Check:

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             print(_as_json(names) if args.json else text)
         else:
             names = _build(engine, args)
-            anyio.run(_compile, args.environ, names)
+            anyio.run(_compile, args.environ, names, settings.runtime)
             if args.json:
                 print(_as_json(names))
     finally:
@@ -85,9 +85,9 @@ def _build(engine: Engine, args: argparse.Namespace) -> list[str]:
     return names
 
 
-async def _compile(environ: Mapping[str, str], names: Sequence[str]) -> None:
+async def _compile(environ: Mapping[str, str], names: Sequence[str], runtime: str) -> None:
     """So that the first session needn't."""
-    backend = DockerBackend(environ)
+    backend = DockerBackend(environ, runtime=runtime)
     async with backend.lifespan():
         for name in names:
             if not await backend.compile(name):

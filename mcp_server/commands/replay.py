@@ -36,6 +36,7 @@ from sandbox.errors import InvalidArgument, PdboxError
 SETTINGS = (
     "repo",
     "backend",
+    "runtime",
     "unsafe_no_isolation",
     "image",
     "allow_image",

@@ -30,6 +30,7 @@ from sandbox.errors import InvalidArgument, PdboxError
 SETTINGS = (
     "tasks",
     "backend",
+    "runtime",
     "unsafe_no_isolation",
     "image",
     "python",

@@ -65,8 +65,13 @@ class DockerBackend(Backend):
 
     name: ClassVar[str] = "docker"
 
-    def __init__(self, environ: Mapping[str, str] | None = None, host: str | None = None) -> None:
-        """`environ`: source of DOCKER_HOST and similar variables. `host`: overrides all of them."""
+    def __init__(
+        self, environ: Mapping[str, str] | None = None, host: str | None = None, runtime: str = ""
+    ) -> None:
+        """`environ`: source of DOCKER_HOST and similar variables. `host`: overrides all of them.
+
+        `runtime`: the engine's runtime for all containers that run; empty: its default.
+        """
         self._environ = dict(os.environ if environ is None else environ)
         self._host = host
         self._engine: Engine | None = None
@@ -74,7 +79,8 @@ class DockerBackend(Backend):
         self._starts = anyio.CapacityLimiter(STARTS)
         self._making = KeyedLocks()
         self._tasks: TaskGroup | None = None
-        self._compiler = Compiler(self._environ, self.call)
+        self.runtime = runtime
+        self._compiler = Compiler(self._environ, self.call, runtime)
         self.servers = ServerFiles(self._environ, self.name)
 
     @asynccontextmanager
@@ -125,7 +131,14 @@ class DockerBackend(Backend):
             return await self._start(engine, spec, image)
 
     async def _start(self, engine: Engine, spec: SandboxSpec, image: Image) -> DockerSandbox:
-        spec = replace(spec, server=await self.call(self.servers.hold))
+        spec = replace(
+            spec,
+            server=await self.call(self.servers.hold),
+            runtime=self.runtime,
+            # gVisor lets users without the right to it rename over a file in a sticky folder. So files that are
+            # read-only are put back below another runtime.
+            guarded=spec.guarded and not self.runtime,
+        )
         boot = _boot(spec)
         create = partial(
             engine.create,
@@ -519,6 +532,7 @@ def _boot(spec: SandboxSpec) -> guest_bundle.Boot:
         pooled=spec.pooled,
         user_bin=USER_HOME / ".local/bin",
         size_settings=size_settings(spec),
+        filter_calls=True,
     )
 
 

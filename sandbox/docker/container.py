@@ -69,6 +69,7 @@ def confinement(spec: SandboxSpec) -> str:
     """Describe the permanent restrictions of the container, for people and models."""
     limits = spec.limits
     parts = [
+        *([f"runtime {spec.runtime}"] if spec.runtime else []),
         "no capabilities",
         "not root",
         "read-only system",
@@ -146,6 +147,7 @@ def host_config(spec: SandboxSpec) -> dict[str, Any]:
     memory = limits.memory_bytes + tmpfs_bytes
     return {
         "auto_remove": True,
+        "runtime": spec.runtime or None,
         "network_mode": "bridge" if spec.network else "none",
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],

@@ -46,15 +46,15 @@ def opens_socket(family):
         return True
     except OSError:
         return False
+libc = ctypes.CDLL(None, use_errno=True)
 def takes_io_uring():
     # A wrong address: refused with EFAULT where the call is let through.
-    libc = ctypes.CDLL(None, use_errno=True)
     return libc.syscall(425, 1, None) == -1 and ctypes.get_errno() == errno.EFAULT
 print(json.dumps({
     "uid": os.getuid(),
     "capabilities": status.get("CapEff", "?").strip("0") + status.get("CapBnd", "?").strip("0"),
-    "no_new_privileges": status.get("NoNewPrivs"),
-    "seccomp": status.get("Seccomp"),
+    "no_new_privileges": libc.prctl(39, 0, 0, 0, 0) == 1,
+    "kernel": os.uname().release,
     "interfaces": sorted(line.split(":")[0].strip() for line in open("/proc/net/dev").readlines()[2:]),
     "root_writable": any(writable(place + "/.pdbox-test") for place in ("/", "/usr", "/etc")),
     "workspace_writable": writable(".pdbox-test"),
@@ -133,14 +133,16 @@ async def _check_sandbox(backend: DockerBackend) -> Sequence[Check]:
     checks: Sequence[Check] = []
     try:
         async with anyio.create_task_group() as tasks:
-            checks = await _query(sandbox, tasks, ready_s)
+            checks = await _query(backend, sandbox, tasks, ready_s)
             tasks.cancel_scope.cancel()
     finally:
         await sandbox.aclose()
     return checks
 
 
-async def _query(sandbox: Sandbox, tasks: TaskGroup, ready_s: float) -> Sequence[Check]:
+async def _query(
+    backend: DockerBackend, sandbox: Sandbox, tasks: TaskGroup, ready_s: float
+) -> Sequence[Check]:
     try:
         guest = await GuestConnection.open(await sandbox.connect(), tasks)
         began = time.monotonic()
@@ -149,26 +151,44 @@ async def _query(sandbox: Sandbox, tasks: TaskGroup, ready_s: float) -> Sequence
         args = {"argv": ["python3", "-c", _FACTS], "timeout_s": 30.0, "max_output": 100_000}
         answer, _ = await guest.request("exec", args, timeout_s=30)
         await guest.aclose()
+        is_filtered = await _is_filtered(backend, sandbox)
+        engine = await backend.engine()
+        version = await backend.call(engine.version)
     except PdboxError as exc:
         return [Check("sandbox", False, f"{exc.message} {exc.details}".strip(), exc.hint)]
     if answer.get("exit_code") != 0:
         return [Check("sandbox", False, f"A program in it failed: {str(answer.get('output'))[:300]}")]
     facts = cast(dict[str, Any], json.loads(str(answer["output"])))
+    of = f" of the runtime {backend.runtime}" if backend.runtime else ""
+    # The kernel of a virtual machine, or gVisor, of which the engine's limits and filter are outside.
+    kernel = f"a kernel{of} ({facts['kernel']})" if version.kernel not in ("", facts["kernel"]) else ""
+    ready = f"ready in {ready_s * 1000:.0f} ms, answers in {ping_s * 1000:.1f} ms"
     return [
-        Check("sandbox", True, f"ready in {ready_s * 1000:.0f} ms, answers in {ping_s * 1000:.1f} ms"),
-        _check_isolation(facts),
-        _check_enforced(facts),
+        Check("sandbox", True, f"{ready}; runtime {backend.runtime}" if backend.runtime else ready),
+        _check_isolation(facts, is_filtered, kernel),
+        _check_enforced(facts, kernel),
     ]
 
 
-def _check_isolation(facts: Mapping[str, Any]) -> Check:
+async def _is_filtered(backend: DockerBackend, sandbox: Sandbox) -> bool:
+    """True if the engine filters system calls. Asked beside the supervisor, which has a filter of its own."""
+    stream = await backend.exec(sandbox.place, ["grep", "-c", "^Seccomp:.2$", "/proc/self/status"])
+    try:
+        with anyio.fail_after(30):
+            return (await stream.receive()).strip() == b"1"
+    finally:
+        await anyio.aclose_forcefully(stream)
+
+
+def _check_isolation(facts: Mapping[str, Any], is_filtered: bool, kernel: str) -> Check:
+    """`kernel`: description of the sandbox's kernel if it is not the machine's."""
     holes = [
         text
         for text, wrong in {
             "programs run as root": facts["uid"] == 0,
             "programs have capabilities": facts["capabilities"] != "",
-            "set-uid programs gain privileges": facts["no_new_privileges"] != "1",
-            "system calls are not filtered": facts["seccomp"] != "2",
+            "set-uid programs gain privileges": not facts["no_new_privileges"],
+            "the engine does not filter system calls": not is_filtered and not kernel,
             "there is a network": facts["interfaces"] not in (["lo"], []),
             "the system's files can be written": facts["root_writable"],
             "the workspace can't be written": not facts["workspace_writable"],
@@ -182,10 +202,11 @@ def _check_isolation(facts: Mapping[str, Any]) -> Check:
             f"It does not hold: {'; '.join(holes)}.",
             "Is seccomp switched off in the engine?",
         )
+    walls = [*([kernel] if kernel else []), *(["seccomp"] if is_filtered else [])]
     return Check(
         "isolation",
         True,
-        f"not root, no capabilities, no new privileges, seccomp, no network, read-only system{_let_through(facts)}",
+        f"not root, no capabilities, no new privileges, {' and '.join(walls)}, no network, read-only system{_let_through(facts)}",
     )
 
 
@@ -199,18 +220,24 @@ def _let_through(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _check_enforced(facts: Mapping[str, Any]) -> Check:
+def _check_enforced(facts: Mapping[str, Any], kernel: str) -> Check:
     missing = [name for name in ("memory", "pids", "cpu") if str(facts[name]) in ("", "max", "-1")]
     # cgroup v1 writes "no limit" as a number larger than any machine's memory.
     if str(facts["memory"]).isdigit() and int(facts["memory"]) > 1 << 60:
         missing.append("memory")
+    sizes = "workspace {} MiB, home {} MiB, /tmp {} MiB".format(*facts["mib"])
+    if missing and kernel:
+        return Check(
+            "enforced limits",
+            True,
+            f"{', '.join(missing)}: by the engine, around {kernel}, which does not show them; {sizes}",
+        )
     if missing:
         return Check("enforced limits", False, f"Not enforced in the sandbox: {', '.join(missing)}.")
     return Check(
         "enforced limits",
         True,
-        f"memory {int(facts['memory']) >> 20} MiB, {facts['pids']} processes, CPU time; "
-        "workspace {} MiB, home {} MiB, /tmp {} MiB".format(*facts["mib"]),
+        f"memory {int(facts['memory']) >> 20} MiB, {facts['pids']} processes, CPU time; {sizes}",
     )
 
 

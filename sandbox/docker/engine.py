@@ -32,6 +32,9 @@ class Version:
     cgroup_driver: str
     limits: Mapping[str, bool] = field(default_factory=dict[str, bool])
     """Limits (`memory`, `pids`, `cpu`), and True for those that it can enforce."""
+    kernel: str = ""
+    """Release of the kernel that it runs on."""
+    runtimes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,8 @@ class Engine:
                 "pids": bool(info.get("PidsLimit")),
                 "cpu": bool(info.get("CpuCfsQuota")),
             },
+            kernel=str(info.get("KernelVersion", "")),
+            runtimes=sorted(info.get("Runtimes") or ()),
         )
 
     def image(self, reference: str) -> Image | None:
@@ -203,11 +208,27 @@ class Engine:
 
     def create(self, name: str | None, config: Mapping[str, Any], host: Mapping[str, Any]) -> str:
         """Create a container; `config` and `host` as `create_container` and `create_host_config` take them."""
-        with errors("The container was not created"):
-            answer = self._client.create_container(
-                name=name, host_config=self._client.create_host_config(**host), **config
-            )
+        try:
+            with errors("The container was not created"):
+                answer = self._client.create_container(
+                    name=name, host_config=self._client.create_host_config(**host), **config
+                )
+        except BackendUnavailable as exc:
+            self._check_runtime(host.get("runtime"), exc)
+            raise
         return str(answer["Id"])
+
+    def _check_runtime(self, runtime: str | None, cause: BackendUnavailable) -> None:
+        """Explain the refusal of a container by a runtime that the engine does not list.
+
+        Only afterwards: names such as `io.containerd.kata.v2` are listed nowhere.
+        """
+        if runtime and runtime not in (listed := self.version().runtimes):
+            raise BackendUnavailable(
+                f"The engine has no runtime {runtime!r}; it lists {', '.join(listed)}.",
+                "--runtime is the operator's to correct, or `runtimes` of the engine's daemon.json.",
+                cause.details,
+            ) from cause
 
     def folder(self, container: str, folder: PurePosixPath) -> Generator[bytes] | None:
         """Open the content of a container's folder as a tar stream; None if there is no such folder."""

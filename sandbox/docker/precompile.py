@@ -48,9 +48,10 @@ class InThread(Protocol):
 class Compiler:
     """Compiles once for each image. A failure is only logged, since compiling just saves time."""
 
-    def __init__(self, environ: Mapping[str, str], call: InThread) -> None:
-        """`environ`: environment that locates the user's cache."""
+    def __init__(self, environ: Mapping[str, str], call: InThread, runtime: str = "") -> None:
+        """`environ`: environment that locates the user's cache. `runtime`: as in `SandboxSpec`."""
         self._environ = environ
+        self._runtime = runtime
         self._call = call
         self._locks = KeyedLocks()
         self._known: dict[str, bool] = {}
@@ -91,7 +92,7 @@ class Compiler:
 
     async def _compile_in_container(self, engine: Engine, image: Image, user: str) -> bytes:
         """Compile the guest in a container of the image and return the bytecode."""
-        spec = SandboxSpec("", "", user=user, limits=_LIMITS)
+        spec = SandboxSpec("", "", user=user, limits=_LIMITS, runtime=self._runtime)
         config = config_of(spec, image, guest_bundle.compile_arguments(HOME))
         config["labels"] = {COMPILING: "1", USER: user}
         create = partial(engine.create, None, config, host_config(spec))

@@ -37,6 +37,8 @@ class Boot:
     """Folders to take instead of `home` if it can't be created, in this order."""
     remove_home: bool = False
     """True if its files must go with it, because the place that it runs in stays."""
+    filter_calls: bool = False
+    """True if it must refuse io_uring and vsock to programs, because what it runs in may let them through."""
 
     @property
     def socket(self) -> PurePosixPath:
@@ -76,6 +78,7 @@ class Boot:
             "pooled": self.pooled,
             "user_bin": str(self.user_bin) if self.user_bin else None,
             "remove_home": self.remove_home,
+            "filter_calls": self.filter_calls,
             "size_settings": {str(folder): setting for folder, setting in self.size_settings.items()},
         }
 

@@ -185,6 +185,12 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (["serve", "--in-place", "--repo", "/tmp", "--pool", "1"], 2, "--in-place and --pool are given."),
         (["serve", "--container", "a", "--repo", "/tmp"], 2, "--container and --repo are given."),
         (["serve", "--container", "a", "--in-place"], 2, "--container and --in-place are given."),
+        (["serve", "--container", "a", "--runtime", "runsc"], 2, "--container and --runtime are given."),
+        (
+            ["serve", "--backend", "bubblewrap", "--runtime", "runsc"],
+            2,
+            "--runtime and --backend bubblewrap are given. Only Docker has runtimes.",
+        ),
         (["serve", "--workdir", "/testbed"], 2, "--workdir is given without --container."),
         (["serve", "--ca-bundle", __file__], 2, "There is no certificate in --ca-bundle"),
     ],

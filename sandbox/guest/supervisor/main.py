@@ -13,6 +13,7 @@ import threading
 from ..protocol.codes import TERMINATED
 from ..protocol.frames import FramePipe
 from ..protocol.signals import STOP
+from . import syscall_filter
 from .processes.output import OutputReader
 from .processes.process_tree import Children
 from .processes.saved_outputs import SavedOutputs
@@ -69,6 +70,8 @@ def main(config: dict) -> None:
     # In a place that stays, those that look for what is left know it by its home.
     set_title("pdbox supervisor" + (" " + config["home"] if config.get("remove_home") else ""))
     _protect()
+    if config.get("filter_calls"):
+        syscall_filter.install()
     if config.get("user_bin"):
         os.environ["PATH"] = config["user_bin"] + os.pathsep + os.environ.get("PATH", os.defpath)
     if config.get("remove_home"):

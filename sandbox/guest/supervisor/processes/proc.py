@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from ...protocol.signals import INTERRUPT, UPDATE
+
 
 def process_ids() -> list[int]:
     """Ids of all visible processes; none without /proc."""
@@ -37,11 +39,16 @@ def tasks(pid: int) -> list[str]:
 
 
 def catches(pid: int, number: int) -> bool:
-    """True if the process has a handler for the signal; assumed without /proc."""
+    """True if the process has a handler for the signal; assumed without /proc.
+
+    gVisor does not show handlers. There a debugger is assumed to have those that each debugger has.
+    """
     text = small_text("/proc/%d/status" % pid)
     if not text:
         return not os.path.isdir("/proc/self")
-    mask = next((line.split()[1] for line in text.splitlines() if line.startswith("SigCgt:")), "0")
+    mask = next((line.split()[1] for line in text.splitlines() if line.startswith("SigCgt:")), None)
+    if mask is None:
+        return number in (INTERRUPT, UPDATE)
     return bool(int(mask, 16) >> (number - 1) & 1)
 
 
