@@ -25,6 +25,13 @@ from sandbox.session.session import Session, session_key
 from sandbox.spec import Identity, Lifetime, SandboxInfo, SandboxSpec
 from sandbox.transport.connection import GuestConnection
 
+_MAX_NAMES = 5
+"""Maximum number of names in a notice."""
+_MISSING = (
+    "Code that `.gitignore` matches was left out: {names}. If an import needs it, generate it here, "
+    "or except it in `.gitignore` (`!/{first}`), which has it copied."
+)
+
 
 @dataclass(frozen=True)
 class Ready:
@@ -87,9 +94,19 @@ async def open_session(
 
 
 async def _left_out(packed: Packing | None) -> str:
-    """Build a notice about special files that were not copied; empty if there are none."""
-    count = (await packed.selection()).special if packed is not None else 0
-    return f"Named pipes, sockets and devices were left out: {count}." if count else ""
+    """Build a notice about special files and code that were not copied; empty if there are none."""
+    if packed is None:
+        return ""
+    chosen, notices = await packed.selection(), list[str]()
+    if chosen.special:
+        notices.append(f"Named pipes, sockets and devices were left out: {chosen.special}.")
+    # Git may track it nevertheless; then it was copied after the others.
+    if names := [
+        name for name in chosen.missing if not packed.late.intersection((name, f"{name}__init__.py"))
+    ]:
+        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+        notices.append(_MISSING.format(names=", ".join(names[:_MAX_NAMES]) + more, first=names[0]))
+    return " ".join(notices)
 
 
 def _digest_of(source: Source, packed: Packing | None) -> str | None:

@@ -22,13 +22,15 @@ class Packing:
     """Selection of the files of a folder for a sandbox, and their tar stream."""
 
     def __init__(self, folder: Path, limit_bytes: int, *, ahead: bool, whole: bool) -> None:
-        """`ahead`: produce the stream too; else only select the files. `whole`: those that `.gitignore` matches too."""
+        """`ahead`: produce the stream too; else only select the files. `whole`: all that `.gitignore` matches too."""
         self._folder = folder
         self._limit_bytes = limit_bytes
         self._ahead = ahead
         self._whole = whole
         self.digest = hashlib.sha256()
         """Of the names, modes and contents that were packed, without times."""
+        self.late: frozenset[str] = frozenset()
+        """Files that were copied after the selected ones: git tracks them although `.gitignore` matches them."""
         self._chosen: tar.Selected | None = None
         self._known = anyio.Event()
         self._packed, self.pieces = anyio.create_memory_object_stream[bytes](AHEAD)

@@ -30,7 +30,7 @@ class SessionRequest:
     instruction: str = ""
     """Text of the task, for the model that works in the session."""
     whole: bool = False
-    """True to copy the files that `.gitignore` matches too."""
+    """True to copy all files that `.gitignore` matches too."""
     ignore: tuple[str, ...] = ()
     """Patterns of files that tools don't show, besides those in `.debugignore`."""
     read_only: tuple[str, ...] = ()

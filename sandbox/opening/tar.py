@@ -1,7 +1,8 @@
 """Packs a repository on this machine into one tar stream.
 
-Links are stored as links, so nothing outside of the folder is included; `.gitignore`d files and virtual
-environments stay out. No git is run on the host: a repository's own configuration can make it run programs.
+Links are stored as links, so nothing outside of the folder is included; virtual environments and `.gitignore`d
+files stay out, except for those that Python needs to import the repository (`_is_needed`). No git is run on the
+host: a repository's own configuration can make it run programs.
 """
 
 from __future__ import annotations
@@ -35,6 +36,12 @@ ALWAYS_OUT = (
     ".ruff_cache",
     ".hypothesis",
 )
+MAX_NEEDED = 20 << 20
+"""Bytes of an ignored file that is copied nevertheless because Python needs it; larger ones are left out."""
+# Not .pth: Python reads it in site-packages only. In a checkout it is a model's weights.
+_MODULES = (".py", ".pyi", ".so")
+_METADATA = (".egg-info/", ".dist-info/")
+"""Folders where `importlib.metadata` finds version and entry points of a package beside them."""
 
 
 class Digest(Protocol):
@@ -55,6 +62,8 @@ class Selected:
     """Number of files and folders that are left out."""
     special: int = 0
     """Number of named pipes, sockets and devices that are left out."""
+    missing: tuple[str, ...] = ()
+    """Code that is left out and could be imported: ignored packages, files over `MAX_NEEDED`. Folders end with a slash."""
 
 
 def resolve_repository(text: str, roots: Sequence[Path]) -> Path:
@@ -88,16 +97,17 @@ def resolve_repository(text: str, roots: Sequence[Path]) -> Path:
 
 
 def select(folder: Path, limit_bytes: int, *, whole: bool = False) -> Selected:
-    """Select the files to pack. `whole`: those that `.gitignore` matches too.
+    """Select the files to pack. `whole`: all that `.gitignore` matches too.
 
     Raises:
         InvalidArgument: not a readable folder, or more than `limit_bytes`.
     """
     paths: list[str] = []
     special: list[str] = []
+    missing: list[str] = []
     size = ignored = 0
     try:
-        for relative, entry_size, out in _walk(folder, special, whole=whole):
+        for relative, entry_size, out in _walk(folder, special, missing, whole=whole):
             if out:
                 ignored += 1
                 continue
@@ -110,7 +120,7 @@ def select(folder: Path, limit_bytes: int, *, whole: bool = False) -> Selected:
             f"The repository has {size >> 20} MiB without ignored files; a sandbox takes {limit_bytes >> 20} MiB.",
             "Add build products and data to `.gitignore`, or raise `--workspace-size`.",
         )
-    return Selected(tuple(paths), size, ignored, len(special))
+    return Selected(tuple(paths), size, ignored, len(special), tuple(missing))
 
 
 def split(folder: Path, paths: Sequence[str], read_only: Pairs) -> tuple[list[str], list[str]]:
@@ -238,12 +248,14 @@ def _tarinfo(place: str, relative: str) -> tarfile.TarInfo:
     return info
 
 
-def _walk(folder: Path, special: list[str], *, whole: bool) -> Iterator[tuple[str, int, bool]]:
+def _walk(
+    folder: Path, special: list[str], missing: list[str], *, whole: bool
+) -> Iterator[tuple[str, int, bool]]:
     """Yield (relative path, bytes, is left out) of everything below `folder`.
 
     Left-out folders are not entered.
 
-    Other special files (pipes, sockets, devices) are appended to `special`.
+    Other special files (pipes, sockets, devices) are appended to `special`, left-out code to `missing`.
     """
     rules = _Ignores()
     for place, folders, files in os.walk(folder, onerror=_raise_unless_below(folder)):
@@ -259,6 +271,8 @@ def _walk(folder: Path, special: list[str], *, whole: bool) -> Iterator[tuple[st
             out = not inside_git and _is_left_out(Path(place, name), here + name + "/", rules)
             if out:
                 folders.remove(name)
+                if name not in ALWAYS_OUT and os.path.isfile(os.path.join(place, name, "__init__.py")):
+                    missing.append(here + name + "/")
             yield here + name, 0, out
         for name in sorted(files):
             out = not inside_git and rules.names(here + name)
@@ -266,6 +280,10 @@ def _walk(folder: Path, special: list[str], *, whole: bool) -> Iterator[tuple[st
                 found = os.lstat(os.path.join(place, name))
             except FileNotFoundError:
                 continue  # gone since it was listed
+            if out and _is_needed(place, here, name):
+                out = found.st_size > MAX_NEEDED
+                if out:
+                    missing.append(here + name)
             if not out and special_kind(found.st_mode):
                 special.append(here + name)
                 continue
@@ -285,7 +303,21 @@ def _raise_unless_below(
 def _is_left_out(path: Path, relative: str, rules: _Ignores) -> bool:
     if path.name in ALWAYS_OUT or (path / "pyvenv.cfg").is_file():
         return True
-    return path.name != ".git" and rules.names(relative)
+    return path.name != ".git" and not relative.endswith(_METADATA) and rules.names(relative)
+
+
+def _is_needed(place: str, here: str, name: str) -> bool:
+    """True if Python needs the ignored file `name` in `place` to import or find the packages of the repository."""
+    # A leading dot: no module, but what editors and other systems leave behind (`.#app.py`, `._app.py`).
+    if name.startswith("."):
+        return False
+    if here.endswith(_METADATA):
+        return True
+    if not name.endswith(_MODULES):
+        return False
+    # Python prefers a compiled module to its source, where breakpoints and edits would have no effect.
+    source = os.path.join(place, name.partition(".")[0] + ".py")
+    return not (name.endswith(".so") and os.path.lexists(source))
 
 
 class _Matching:

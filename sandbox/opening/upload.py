@@ -70,6 +70,7 @@ async def _copy_in(
         await _send(session, packing.pieces)
     if chosen.ignored and ".git" in chosen.paths:
         late = await _copy_tracked(session, folder, packing)
+        packing.late = frozenset(late)
         guarded = guarded and not await in_thread(_has_named, late, guard)
     return guarded
 

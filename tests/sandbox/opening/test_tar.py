@@ -12,7 +12,7 @@ from threading import Event, Thread
 import pytest
 
 from sandbox.errors import InvalidArgument, NotFound, PathRefused
-from sandbox.opening.tar import PIECE, pieces, resolve_repository, select
+from sandbox.opening.tar import MAX_NEEDED, PIECE, pieces, resolve_repository, select
 from tests.repository import repository
 
 
@@ -43,6 +43,80 @@ def test_ignored_files_and_virtual_environments_stay_out(tmp_path: Path) -> None
     assert set(members(tmp_path)) == {
         ".gitignore", "keep.log", "src", "src/.gitignore", "src/build", "src/build/y.py", "src/a.log",
     }  # fmt: skip
+
+
+def files(folder: Path) -> set[str]:
+    return {name for name, info in members(folder).items() if info.isreg()}
+
+
+def test_ignored_files_that_python_imports_go_in(tmp_path: Path) -> None:
+    needed = {
+        "pkg/_version.py",
+        "pkg/local_settings.pyi",
+        "pkg/core.cpython-311-x86_64-linux-gnu.so",
+        "pkg/fast.abi3.so",
+        "pkg/native.so",
+        "grammar/parsetab.py",
+    }
+    lines = "_version.py\nlocal_settings.*\n*.so\n*.pyd\n/grammar/*\n"
+    repository(
+        tmp_path, {".gitignore": lines, "pkg/core.pyx": "", "pkg/core.pyd": "", "grammar/parser.out": ""}
+    )
+    repository(tmp_path, dict.fromkeys(needed, ""))
+    assert files(tmp_path) == {".gitignore", "pkg/core.pyx", *needed}
+
+
+def test_a_compiled_copy_of_a_python_file_stays_out_for_it_would_be_imported_instead(tmp_path: Path) -> None:
+    repository(tmp_path, {".gitignore": "*.so\n", "pkg/lexer.py": "", "pkg/lexer.cpython-311-darwin.so": ""})
+    assert files(tmp_path) == {".gitignore", "pkg/lexer.py"}
+
+
+def test_metadata_of_an_installed_checkout_goes_in(tmp_path: Path) -> None:
+    repository(
+        tmp_path,
+        {
+            ".gitignore": "*.egg-info/\n/vendor/*.dist-info/*\n.eggs/\n",
+            "src/shop.egg-info/PKG-INFO": "",
+            "src/shop.egg-info/entry_points.txt": "",
+            "vendor/six-1.dist-info/METADATA": "",
+            ".eggs/old.egg-info/PKG-INFO": "",
+        },
+    )
+    assert files(tmp_path) == {
+        ".gitignore", "src/shop.egg-info/PKG-INFO", "src/shop.egg-info/entry_points.txt",
+        "vendor/six-1.dist-info/METADATA",
+    }  # fmt: skip
+
+
+def test_other_ignored_files_stay_out(tmp_path: Path) -> None:
+    names = (
+        ".env", ".secrets.py", ".#app.py", "weights.pth", "db.sqlite3", "run.log", "notes.ipynb", "app.pyc",
+        "build/lib/app.py", "dist/app.py", ".venv/app.py", "gen/app.py", "data/app.egg-info/PKG-INFO",
+    )  # fmt: skip
+    folders = "build/\ndist/\n.venv\ngen\n/data/\n"
+    plain = "\n".join(name for name in names if "/" not in name).replace("#", "\\#")
+    repository(tmp_path, {".gitignore": folders + plain + "\n", **dict.fromkeys(names, "")})
+    assert files(tmp_path) == {".gitignore"}
+
+
+def test_ignored_code_that_stays_out_is_named(tmp_path: Path) -> None:
+    repository(
+        tmp_path,
+        {
+            ".gitignore": "*.so\ngen/\nbuild/\n*.log\n",
+            "proto/gen/__init__.py": "",
+            "build/lib/pkg/__init__.py": "",
+            "node_modules/gyp/__init__.py": "",
+            "a.log": "",
+            "small.so": "",
+            "large.so": "",
+        },
+    )
+    os.truncate(tmp_path / "small.so", MAX_NEEDED)
+    os.truncate(tmp_path / "large.so", MAX_NEEDED + 1)
+    selected = select(tmp_path, 1 << 30)
+    assert "small.so" in selected.paths and "large.so" not in selected.paths
+    assert selected.missing == ("large.so", "proto/gen/")
 
 
 def test_files_that_vanish_meanwhile_are_left_out(tmp_path: Path) -> None:
