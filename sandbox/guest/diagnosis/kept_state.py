@@ -21,7 +21,7 @@ _MAX_BETWEEN = 2
 _MAX_INSIDE = 2000
 _CONSTRUCTING = ("__init__", "__setattr__", "__delattr__")
 _OTHER_ARGUMENTS, _MEMOIZED, _PASSED_BY = 1.0, -0.5, 0.75
-"""What is more suspect: an item that was written for other arguments, or one that methods called since should have changed."""
+"""Suspicion of an item written for other arguments, of one that is only looked up again, and of state that calls left."""
 
 
 def find(events, is_test_code, score_of_line, distances, wrong_at):
