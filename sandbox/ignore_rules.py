@@ -145,9 +145,9 @@ def _translate_by_pathspec(line: str) -> Pairs:
         return []
     regex = compiled.pattern
     end = next((end for end in _ENDS if regex.endswith(end)), None)
-    return (
-        _translate_safely(line) if end is None else [(regex.removesuffix(end) + _ENDS[end], pattern.include)]
-    )
+    if end is None or regex == end:  # of `*/` pathspec takes any path that has a folder
+        return _translate_safely(line)
+    return [(regex.removesuffix(end) + _ENDS[end], pattern.include)]
 
 
 def _translate_safely(line: str) -> Pairs:

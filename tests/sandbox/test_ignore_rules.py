@@ -65,6 +65,11 @@ def test_a_folder_that_is_taken_in_again_does_not_bring_ignored_files_along() ->
     ]  # fmt: skip
 
 
+def test_a_star_with_a_slash_names_folders_alone() -> None:
+    rules = Matcher(lenient(["*/"]))
+    assert [rules.has_named(name) for name in ("a/", "a/b/", "a", "a/b")] == [True, True, False, False]
+
+
 def test_the_contents_of_a_folder_are_not_the_folder() -> None:
     rules = Matcher(lenient(["build/**", "!build/keep"]))
     assert [rules.decide(name) for name in ("build/", "build/x", "build/keep")] == [
