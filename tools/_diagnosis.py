@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 from sandbox.session.diagnosis import (
     Alias,
+    CaughtException,
     Comparison,
     Diagnosis,
     Kept,
@@ -18,7 +19,7 @@ from sandbox.session.diagnosis import (
     Suspect,
 )
 
-_MAX_SUSPECTS, _FEW_SUSPECTS = 4, 2
+_MAX_SUSPECTS, _FEW_SUSPECTS = 4, 3
 _MAX_ALIASES = 2
 _MAX_KEPT = 2
 _LEAST = 0.3
@@ -26,7 +27,7 @@ _LEAST = 0.3
 _BEHIND = 0.75
 """Less suspicion than the first one has, by which others are left out."""
 _MAX_VALUES = 2
-_MAX_LINKS, _FEW_LINKS = 7, 2
+_MAX_LINKS, _FEW_LINKS = 6, 2
 _CLEAR = 1.05
 """Suspicion of kept state that is told beside lines that no passing test runs, on the way to the failure."""
 _ENOUGH = 5
@@ -50,6 +51,7 @@ def render_diagnosis(found: Diagnosis) -> str:
     parts = [
         *_aliases_text(shown.aliases),
         *_kept_text(shown.kept),
+        *map(_caught_line, recording.caught),
         *_suspects_text(found.spectrum, shown.suspects),
         *(f"same code with other names: {one.of}() and {_place(one)}" for one in recording.alike),
         *_chain_text(recording, len(shown.links)),
@@ -166,9 +168,9 @@ def select_shown(found: Diagnosis) -> Shown:
     )
     aliases = recording.aliases[:_MAX_ALIASES]
     kept = _select_kept(recording.kept, _CLEAR if is_clear else _LEAST)
-    if aliases or kept or is_clear:
-        return Shown(aliases, kept, suspects[:_FEW_SUSPECTS], recording.chain[:_FEW_LINKS])
-    return Shown(aliases, kept, suspects[:_MAX_SUSPECTS], recording.chain[:_MAX_LINKS])
+    few = aliases or kept
+    suspects = suspects[: _FEW_SUSPECTS if few else _MAX_SUSPECTS]
+    return Shown(aliases, kept, suspects, recording.chain[: _FEW_LINKS if few else _MAX_LINKS])
 
 
 def _select_kept(found: list[Kept], least: float) -> list[Kept]:
@@ -209,6 +211,15 @@ def _kept_line(one: Kept) -> str:
 def _writer_text(one: Place) -> str:
     """The source of a writer's line, unless that only begins its function."""
     return "" if one.text.startswith(("def ", "async def ")) else f": {_shorten(one.text, 60)}"
+
+
+def _caught_line(one: CaughtException) -> str:
+    message = f"{one.type}: {one.message}" if one.message else one.type
+    is_here = (one.raised.path, one.raised.function) == (one.path, one.function)
+    caught = f"caught by :{one.line}" if is_here else f"caught at {_place(one)}"
+    return (
+        f"{_shorten(message)} was raised at {_place(one.raised)}: {_shorten(one.raised.text, 60)}; {caught}"
+    )
 
 
 def _arguments_text(one: Kept, which: Literal["then", "now"]) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 _SHORT_DOCSTRING = 5
+_LONG_DOCSTRING = 7
+_DOCSTRING_END = 500
+"""Lines below a `def` among which the end of its docstring is looked for."""
 # Controls but tab and line ends, line and paragraph separators, marks of direction, invisible characters. Joiners of
 # letters are left: scripts and emoji need them.
 _HIDDEN = re.compile(
@@ -64,6 +67,21 @@ def _docstring(lines: Sequence[str]) -> tuple[int, int]:
         if line.strip() and lines[start - 1].rstrip().endswith(":"):
             break  # the body begins without one
     return 0, 0
+
+
+def long_docstrings(lines: Sequence[str]) -> Iterator[range]:
+    """Yield the indexes of the lines of docstrings of more than a few lines, without the first line of each."""
+    index = 1
+    while index < len(lines):
+        start, end = (
+            _docstring(lines[index - 1 : index + _DOCSTRING_END])
+            if lines[index - 1].rstrip().endswith(":")
+            else (0, 0)
+        )
+        if start and end - start > _LONG_DOCSTRING:
+            yield range(index - 1 + start + 1, index - 1 + end)
+            index += end - 1
+        index += 1
 
 
 def mark_gap(text: str, gap: int | None, missing: int) -> str:

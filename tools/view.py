@@ -13,12 +13,15 @@ from sandbox.session.workspace import Definitions, FileText, Marks
 from tools import _selection
 from tools import _session_uris as documents
 from tools._selection import Selection, line_range
-from tools._text import number_lines
+from tools._text import long_docstrings, number_lines
 from tools._tool import Tool
 from tools._truncation import Answer, Omitted, SourceText, Truncatable
 
 _MAX_CHARACTERS = 64 << 10
 """Characters of lines, more than any answer can have."""
+_MANY = 60
+"""Lines from which on those of long docstrings are folded: who wants them asks for fewer."""
+_PYTHON = (".py", ".pyi")
 _FEW = 60
 """Lines; several definitions of one name are shown if they have no more, else they are listed."""
 
@@ -51,6 +54,8 @@ class Part(BaseModel):
     name: str | None = None
     _last: int = PrivateAttr(0)
     """Last line that was asked for."""
+    _folded: list[range] = PrivateAttr(default_factory=list[range])
+    """Indexes of lines that are shown as one."""
 
     @field_serializer("lines")
     def _with_numbers(self, lines: list[str]) -> list[str]:
@@ -60,7 +65,25 @@ class Part(BaseModel):
     def number_lines(self, lines: list[str]) -> str:
         """The lines with numbers and marks, as they are shown."""
         marked = {mark.line for mark in self.breakpoints}
-        return number_lines(lines, self.start, current=self.current, marked=marked)
+        pieces, done = list[str](), 0
+        for fold in self._folded:
+            if fold.stop <= len(lines):
+                shown = lines[done : fold.start]
+                pieces.append(number_lines(shown, self.start + done, current=self.current, marked=marked))
+                pieces.append(f"  … {len(fold)} lines of docstring")
+                done = fold.stop
+        rest = number_lines(lines[done:], self.start + done, current=self.current, marked=marked)
+        return "\n".join([*pieces, rest] if rest else pieces)
+
+    def folding_docstrings(self) -> Self:
+        """Show the first line of long docstrings alone, if there are many lines."""
+        if self.path.endswith(_PYTHON) and len(self.lines) > _MANY:
+            self._folded = list(long_docstrings(self.lines))
+        return self
+
+    def is_folded(self, index: int) -> bool:
+        """True for a line that is not shown by itself."""
+        return any(index in fold for fold in self._folded)
 
     def asking_up_to(self, last: int) -> Self:
         """Note the last line that was asked for."""
@@ -137,8 +160,8 @@ def _fitting(parts: Sequence[Part], cap: int) -> Iterator[list[str]]:
     room, is_first = cap, True
     for part in parts:
         lines: list[str] = []
-        for line in part.lines:
-            size = len(line) + 10  # with its number
+        for index, line in enumerate(part.lines):
+            size = 0 if part.is_folded(index) else len(line) + 10  # with its number
             if size > room and not is_first:
                 room = 0
                 break
@@ -253,28 +276,33 @@ def _shown(file: FileText, marks: Marks, asked: Selection) -> list[Part]:
 
 def _part(file: FileText, marks: Marks, first: int, last: int, name: str | None = None) -> Part:
     shown = take_usable(file.lines[first - 1 : last])
-    return Part(
-        path=file.path,
-        start=first,
-        end=first + len(shown) - 1,
-        total_lines=len(file.lines),
-        lines=shown,
-        breakpoints=[
-            Mark(id=point.id, line=point.line, condition=point.condition, enabled=point.enabled)
-            for point in marks.breakpoints
-            if first <= point.line < first + len(shown) and point.state != "lost"
-        ],
-        current=marks.current,
-        loaded_line=marks.loaded_line,
-        read_only=file.read_only,
-        name=name,
-    ).asking_up_to(last)
+    return (
+        Part(
+            path=file.path,
+            start=first,
+            end=first + len(shown) - 1,
+            total_lines=len(file.lines),
+            lines=shown,
+            breakpoints=[
+                Mark(id=point.id, line=point.line, condition=point.condition, enabled=point.enabled)
+                for point in marks.breakpoints
+                if first <= point.line < first + len(shown) and point.state != "lost"
+            ],
+            current=marks.current,
+            loaded_line=marks.loaded_line,
+            read_only=file.read_only,
+            name=name,
+        )
+        .asking_up_to(last)
+        .folding_docstrings()
+    )
 
 
 def _answer(parts: Sequence[Part], notes: Sequence[str] = ()) -> ViewAnswer:
     first = parts[0]
     fields = {name: getattr(first, name) for name in Part.model_fields}
     answer = ViewAnswer(**fields, more=list(parts[1:]), notes=list(notes)).asking_up_to(first.rest()[2])
+    answer = answer.folding_docstrings()
     # What is longer than any answer is cut here, so that nobody has to measure it.
     return answer.shorten(_MAX_CHARACTERS * 2)
 

@@ -70,6 +70,7 @@ class Alias(GuestData):
     kind: Text = ""
     parted: bool = False
     places: Number = 0
+    score: Annotated[float, Field(allow_inf_nan=False)] = 0.0
 
 
 class Argument(GuestData):
@@ -133,6 +134,15 @@ class Found(Place):
     value: Text
 
 
+class CaughtException(Place):
+    """An exception that the program caught at this place."""
+
+    type: Text
+    message: Text = ""
+    raised: Place
+    """The innermost line of the repository that it passed."""
+
+
 class Alike(Place):
     """A function with the same code as the function `of`, but for names and literals."""
 
@@ -154,6 +164,7 @@ class Recording(GuestData):
     chain_class: ObjectClass | None = None
     """Class of the object that the chain ends at."""
     values: Annotated[list[Found], Field(max_length=10)] = []
+    caught: Annotated[list[CaughtException], Field(max_length=10)] = []
     alike: Annotated[list[Alike], Field(max_length=10)] = []
     suspects: Annotated[list[Suspect], Field(max_length=100)] = []
     """The spectrum's suspects in a better order."""

@@ -96,3 +96,16 @@ async def test_ranges_of_several_files_take_one_call(connect: Connect) -> None:
 async def test_a_file_with_an_odd_name_is_shown(connect: Connect) -> None:
     async with connect() as client:
         assert (await shown(client, path="odd, name.py:1-2")).endswith("    1  odd")
+
+
+async def test_long_docstrings_of_a_long_part_are_folded_and_lines_keep_their_numbers(
+    connect: Connect, repo: Path
+) -> None:
+    words = "".join(f"        line {number}\n" for number in range(1, 21))
+    long = f'class Long:\n    def told(self):\n        """Tell it.\n\n{words}        """\n        return 1\n'
+    (repo / "long.py").write_text(long + "\n\n" + "VALUE = 1\n" * 60)
+    async with connect() as client:
+        shown = text(await client.call_tool("view", {"path": "long.py"}))
+        assert '    3          """Tell it.\n  … 22 lines of docstring\n   26          return 1\n' in shown
+        assert "long.py, lines 1-88 of 88" in shown
+        assert "line 20" in text(await client.call_tool("view", {"path": "long.py", "start": 1, "end": 30}))

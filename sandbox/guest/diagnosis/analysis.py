@@ -6,7 +6,7 @@ import re
 import sys
 
 from ..debugger.isolation.pristine import os
-from . import aliases, chain, failure, kept_state, repeated, values
+from . import aliases, caught, chain, failure, kept_state, repeated, values
 from . import sites as kinds
 from .events import Events, frame_number, is_atom, method_code
 from .job import guarded
@@ -51,6 +51,7 @@ class _Analysis:
             "aliases": self._aliases() or [],
             "kept": self._kept() or [],
             "values": self._values() or [],
+            "caught": self._caught() or [],
             "suspects": self._suspects() or [],
         }
         found.update(self._chain() or {})
@@ -78,7 +79,9 @@ class _Analysis:
         lines = self._sources.lines_that_repeat
         several = repeated.find(self._events, lines, test, self._score, self._slice.distance)
         found += [(one[0], self._repeated(*one[1:])) for one in several]
-        return [alias for _, alias in sorted(found, key=lambda each: -each[0])]
+        return [
+            dict(alias, score=round(score, 3)) for score, alias in sorted(found, key=lambda each: -each[0])
+        ]
 
     def _repeated(self, made, places, change):
         return {**self._alias(made, "", change, "", is_parted=False), "places": places}
@@ -189,6 +192,17 @@ class _Analysis:
         found = values.first_appearances(self._events, self._wanted(), self._job.is_test_code, self._place)
         return found[:2]
 
+    @guarded
+    def _caught(self):
+        test, project = self._job.is_test_code, self._job.project
+        found = caught.find(self._events, test, self._score, self._slice.distance, project.has)
+        return [self._caught_at(*one) for one in found]
+
+    def _caught_at(self, event, filename, line):
+        exc = self._events.value_of[event]
+        raised = self._place_at(filename, line, self._sources.function_at(filename, line)[0])
+        return {**self._place(event), "type": exc.type[:100], "message": exc.message, "raised": raised}
+
     def _wanted(self):
         """Distinctive wrong values: of the failing comparison, or in the exception."""
         if self._sides is not None:
@@ -268,7 +282,8 @@ class _Analysis:
 
     def _path(self):
         """Events from the failure to the most suspect one; by way of the wrong part, if values were compared."""
-        wrong = self._wrong_part()
+        nothing = self._unexpected_none()
+        wrong = self._wrong_part() if nothing is None else nothing
         if wrong is not None:
             narrowed = Slice(self._events, [(0, wrong)], _MAX_SLICE)
             target = self._target(narrowed)
@@ -276,6 +291,23 @@ class _Analysis:
                 return self._slice.path(wrong)[:-1] + narrowed.path(target)
         target = self._target(self._slice)
         return self._slice.path(self._nearest() if target is None else target)
+
+    def _unexpected_none(self):
+        """The last event of the failing line with the value None, if that is what was compared or failed; else None."""
+        if self._sides is not None and (self._sides[1] is None) != (self._sides[2] is None):
+            is_wrong = True
+        else:
+            is_wrong = type(self._exc) in (TypeError, AttributeError) and "NoneType" in failure.message_of(
+                self._exc
+            )
+        found = [
+            event
+            for distance, event in (self._starts() if is_wrong else ())
+            if distance == 0
+            and self._events.value_of[event] is None
+            and self._events.site(event).kind in _MAY_BE_NONE
+        ]
+        return max(found, default=None)
 
     def _wrong_part(self):
         """The event nearest to the failure, outside of tests if there is one, with a wrong part of the compared values."""
@@ -341,6 +373,7 @@ class _Analysis:
         return {"path": self._job.relative(filename), "line": line, "function": function, "text": text}
 
 
+_MAY_BE_NONE = (kinds.CALL, kinds.ARGUMENT, kinds.STORE, kinds.RETURN, kinds.BASE, kinds.ITEM, kinds.ITERABLE)
 _TARGETS = (kinds.STORE, kinds.RETURN, kinds.YIELD, kinds.PARAMETER, kinds.BASE, kinds.ITEM, kinds.ELEMENT)
 
 

@@ -41,6 +41,12 @@ class Calls:
         )
         return events.value_of[first] if is_method else None
 
+    def has_result(self, frame):
+        """True if a call that has ended returned something."""
+        last = self._last[frame]
+        returned = self._events.site(last).kind in (kinds.RETURN, kinds.YIELD)
+        return returned and self._events.value_of[last] is not None
+
     def last(self, frame):
         """The last event of a frame."""
         return self._last[frame]

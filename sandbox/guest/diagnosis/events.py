@@ -207,6 +207,11 @@ class Events:
                         self._conditions.setdefault((id(site.scope), name), set()).add(site.control)
         return self._conditions
 
+    def of_kind(self, kind):
+        """Events of the sites of one kind, in order."""
+        numbers = [number for number in self._by_site if self.sites[number].kind == kind]
+        return sorted(event for number in numbers for event in self._by_site[number])
+
     def has_changes(self, first, last):
         """True if something was changed from event `first` to `last`."""
         return any(self._is_change(event) for event in range(first, last + 1))

@@ -77,8 +77,24 @@ def _weigh(events, calls, is_test_code, score, write, read, scope):
     arguments = calls.differing_arguments(calls.find_frame(write, scope), calls.find_frame(read, scope))
     between = _passed_by(events, calls, write, read, scope, is_test_code)
     if "[…]" not in full_name_of(events, write, read) and events.site(write).kind == kinds.ITEM:
-        score += _OTHER_ARGUMENTS if arguments else 0.0 if between else _MEMOIZED
+        score += (
+            _OTHER_ARGUMENTS
+            if arguments or _is_of_another(calls, write, read, scope)
+            else 0.0
+            if between
+            else _MEMOIZED
+        )
     return score + _PASSED_BY * bool(between), write, read, scope, arguments, between
+
+
+def _is_of_another(calls, write, read, scope):
+    """True if the method that wrote and the later call of it were of different objects, of one class."""
+    objects = [
+        None if frame is None else calls.receiver(frame)
+        for frame in (calls.find_frame(write, scope), calls.find_frame(read, scope))
+    ]
+    first, second = objects
+    return first is not None and second is not None and first is not second
 
 
 def _is_restored(events, write):
@@ -102,8 +118,9 @@ def _is_restored(events, write):
 def _passed_by(events, calls, write, read, scope, is_test_code):
     """First events of calls between a write and a read of the state of an object, by which it was not changed.
 
-    Calls by the test of the object's methods that changed something: after the call of the function `scope` that wrote and
-    before the one that reads; without one, between two calls by the test. The last one first, one of each function.
+    Calls by the test of the object's methods that changed something and returned nothing: after the call of the function
+    `scope` that wrote and before the one that reads; without one, between two calls by the test. The last one first, one of
+    each function.
     """
     owner = _owner(events, write)
     writing, reading = (_call_of(events, calls, event, scope, is_test_code) for event in (write, read))
@@ -124,7 +141,7 @@ def _passed_by(events, calls, write, read, scope, is_test_code):
             continue
         if calls.has_ended(frame, read):
             end = calls.last(frame)
-            if events.has_changes(entered, min(end, entered + _MAX_INSIDE)):
+            if not calls.has_result(frame) and events.has_changes(entered, min(end, entered + _MAX_INSIDE)):
                 found[called] = entered
     return sorted(found.values(), reverse=True)[:_MAX_BETWEEN]
 

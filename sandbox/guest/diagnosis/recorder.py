@@ -13,8 +13,9 @@ import sys
 
 from ..debugger.isolation.pristine import time
 from . import main_script
+from .caught import Caught
 from .job import guarded
-from .rewriting import ENTER, RECORD, Rewriter
+from .rewriting import CAUGHT, ENTER, RECORD, Rewriter
 
 _CHECKED = 1 << 14
 _MAX_UNUSED_S = 1.5
@@ -44,7 +45,7 @@ class Recorder:
 
     def stop(self):
         """Record nothing more. Rewritten code goes on as before."""
-        self._set(_pass, _enter_nothing)
+        self._set(_pass, _enter_nothing, catch_nothing)
 
     def events(self):
         """(log, True if older events were dropped)."""
@@ -53,9 +54,10 @@ class Recorder:
         return log, len(log) >= 3 * self.limit
 
     @staticmethod
-    def _set(record, enter):
+    def _set(record, enter, caught):
         setattr(builtins, RECORD, record)
         setattr(builtins, ENTER, enter)
+        setattr(builtins, CAUGHT, caught)
 
     def _recording_functions(self):
         extend, new_frame, check = self._log.extend, self.rewriter.new_frame, self._check
@@ -74,7 +76,10 @@ class Recorder:
                 extend((site, frame, value))
             return frame
 
-        return record, enter
+        def caught(site, frame):
+            extend((site, frame, Caught(sys.exc_info()[1])))
+
+        return record, enter, caught
 
     @guarded
     def _check(self):
@@ -156,6 +161,10 @@ def _pass(site, frame, value):
 
 def _enter_nothing(site, *parameters):
     return 0
+
+
+def catch_nothing(site, frame):
+    """Take the place of what records exceptions that the program catches."""
 
 
 def _nothing(*args, **kwargs):

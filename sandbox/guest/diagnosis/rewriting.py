@@ -29,6 +29,7 @@ from .syntax_trees import (
 )
 
 ENTER = "_@enter"
+CAUGHT = "_@caught"
 FRAME = "_@frame"
 """Local variable with the number of its frame. No program can have it, and `import *` leaves it out."""
 
@@ -276,7 +277,12 @@ class _Module(ast.NodeTransformer):
     def _do_Try(self, node):
         node.body, node.orelse = self._body(node.body), self._body(node.orelse)
         for handler in node.handlers:
-            handler.body = self._body(handler.body)
+            site = self._add(sites.CAUGHT, handler.lineno, "except")
+            record = ast.Expr(_call(CAUGHT, [ast.Constant(site.number), self._frame_number()]))
+            place_like(record, handler.body[0])
+            self._controls.append(site.number)
+            handler.body = [record] + self._body(handler.body)
+            self._controls.pop()
         node.finalbody = self._body(node.finalbody)
         return node
 
@@ -309,8 +315,10 @@ class _Module(ast.NodeTransformer):
         return place_like(self._record(site, done), node)
 
     def _record(self, site, value):
-        frame = ast.Name(FRAME, ast.Load()) if self._frame is None else ast.Constant(self._frame)
-        return _call(RECORD, [ast.Constant(site.number), frame, value])
+        return _call(RECORD, [ast.Constant(site.number), self._frame_number(), value])
+
+    def _frame_number(self):
+        return ast.Name(FRAME, ast.Load()) if self._frame is None else ast.Constant(self._frame)
 
     def _target(self, node, store, use="store"):
         """Record the object whose attribute or item is about to be set; `store` is the site of the value."""
@@ -506,4 +514,4 @@ def _is_frames_own(node):
     return node.func.id in _OF_FRAME and not (node.func.id == "exec" and len(node.args) > 1)
 
 
-__all__ = ["ENTER", "FRAME", "RECORD", "Rewriter"]
+__all__ = ["CAUGHT", "ENTER", "FRAME", "RECORD", "Rewriter"]

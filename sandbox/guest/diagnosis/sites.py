@@ -11,7 +11,7 @@ STORE, RETURN, YIELD, CALL, ARGUMENT, PARAMETER, ENTER = (
     "parameter",
     "enter",
 )
-BASE, ITEM, KEY, ITERABLE, ELEMENT, TEST, AUGMENTED, BRANCH = (
+BASE, ITEM, KEY, ITERABLE, ELEMENT, TEST, AUGMENTED, BRANCH, CAUGHT = (
     "base",
     "item",
     "key",
@@ -20,6 +20,7 @@ BASE, ITEM, KEY, ITERABLE, ELEMENT, TEST, AUGMENTED, BRANCH = (
     "test",
     "augmented",
     "branch",
+    "caught",
 )
 
 MUTATORS = frozenset(

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from sandbox.guest.diagnosis.events import Events
-from sandbox.guest.diagnosis.rewriting import ENTER, RECORD, Rewriter
+from sandbox.guest.diagnosis.recorder import catch_nothing
+from sandbox.guest.diagnosis.rewriting import CAUGHT, ENTER, RECORD, Rewriter
 from sandbox.guest.diagnosis.slicing import Slice
 
 PROGRAMS = {
@@ -206,7 +207,7 @@ def recorded(source: str) -> tuple[str, Events]:
 
     tree = ast.parse(source)
     rewriter.rewrite(tree, "program.py")
-    return run(tree, {RECORD: record, ENTER: enter}), Events(log, rewriter)
+    return run(tree, {RECORD: record, ENTER: enter, CAUGHT: catch_nothing}), Events(log, rewriter)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

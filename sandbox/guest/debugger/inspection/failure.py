@@ -33,6 +33,8 @@ _WHOLE = 20
 _VARIABLES, _OTHERS = 1200, 400  # characters, in all and of those that the failing line doesn't name
 _NAMED_VALUE, _NAMED_OBJECT, _VALUE = 300, 160, 100
 _PLAIN = frozenset(map(id, (str, bytes, int, float, complex, list, tuple, dict, set, frozenset)))
+_UNCHANGING = frozenset(map(id, (str, bytes, int, float, complex, bool, tuple, frozenset, type, type(None))))
+"""Types of which it tells nothing that two names have the same object."""
 _VARIABLE_NAME = 80
 _VALUE_DEPTH = 6
 _VALUES_S = 0.3
@@ -260,7 +262,7 @@ def _variables(frame, line):
     found = list(named.items()) + [
         (name, value) for name, value in variables if name not in named and not is_code(value)
     ]
-    rows, room, allowance = [], _VARIABLES, Allowance(_VALUES_S)
+    rows, room, allowance, told = [], _VARIABLES, Allowance(_VALUES_S), {}
     for number, (name, value) in enumerate(found):
         if number == len(named):
             room = min(room, _OTHERS)
@@ -268,7 +270,10 @@ def _variables(frame, line):
         if name in named:
             limit = _NAMED_VALUE if id(type(value)) in _PLAIN else _NAMED_OBJECT
         name = name if len(name) <= _VARIABLE_NAME else name[: _VARIABLE_NAME - 1] + "…"
-        if allowance.is_over():
+        same = told.setdefault(id(value), name)
+        if same != name and id(type(value)) not in _UNCHANGING:
+            text = "the same object as %s" % same
+        elif allowance.is_over():
             text = "<%s>" % type(value).__name__
         else:
             text = safe_repr.show(value, min(limit, room), _VALUE_DEPTH)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..events import is_atom
-from ..recorder import Recorder
+from ..recorder import Recorder, catch_nothing
 from .snapshots import snapshot
 
 _CHECKED = 1 << 12
@@ -63,7 +63,7 @@ class ComparisonRecorder(Recorder):
                 extend((site, frame, value, None if is_atom(value) else snapshot(value)))
             return frame
 
-        return record, enter
+        return record, enter, catch_nothing
 
     def _look(self):
         """Stop when the log is full, or as the other recorder does."""

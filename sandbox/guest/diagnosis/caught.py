@@ -1,0 +1,54 @@
+"""Exceptions that the program caught: what was raised where, and where it ended."""
+
+from __future__ import annotations
+
+from . import sites as kinds
+
+_MAX_STEPS = 200
+_MAX_EVENTS = 2000
+_MAX_MESSAGE = 200
+MAX_CAUGHT = 2
+_LEAST = 0.3
+"""Suspicion of a handler below which it is not told: many programs catch what they expect."""
+_FAR = 60
+"""Distance from the failure beyond which a call is not looked at."""
+
+
+class Caught:
+    """Type, message and places of an exception. Not the exception itself, which would keep all frames alive."""
+
+    __slots__ = ("message", "places", "type")
+
+    def __init__(self, exc):
+        self.type = type.__dict__["__name__"].__get__(type(exc))
+        args = BaseException.args.__get__(exc)
+        # Its text may be made by code of the program.
+        self.message = str(args[0])[:_MAX_MESSAGE] if args and type(args[0]) in (str, int) else ""
+        self.places = []
+        """(file, line, first line of the function), the outermost first."""
+        step = BaseException.__traceback__.__get__(exc)
+        while step is not None and len(self.places) < _MAX_STEPS:
+            code = step.tb_frame.f_code
+            self.places.append((code.co_filename, step.tb_lineno, code.co_firstlineno))
+            step = step.tb_next
+
+
+def find(events, is_test_code, score_of_line, distances, has_file):
+    """(event, file, line) of exceptions that were caught by calls on the way to the failure, the most suspect first.
+
+    File and line are those of the innermost code of the repository that the exception has passed. `has_file`: true for
+    files of the repository.
+    """
+    nearest, best = {}, {}
+    for event, distance in distances.items():
+        frame = events.frame_of[event]
+        nearest[frame] = min(distance, nearest.get(frame, distance))
+    for event in events.of_kind(kinds.CAUGHT)[-_MAX_EVENTS:]:
+        site, distance = events.site(event), nearest.get(events.frame_of[event], _FAR + 1)
+        if distance > _FAR or site.scope.parent is None or is_test_code(site.scope.filename):
+            continue
+        inside = [place for place in events.value_of[event].places if has_file(place[0])]
+        if inside and score_of_line(site) >= _LEAST:
+            key = (-score_of_line(site), distance, -event, *inside[-1][:2])
+            best[site.number] = min(key, best.get(site.number, key))
+    return [(-event, *place) for _, _, event, *place in sorted(best.values())[:MAX_CAUGHT]]
