@@ -24,6 +24,7 @@ from tools._truncation import SourceText, Truncatable
 
 _MAX_STOPS = 100
 _MAX_VALUE = 300
+_MAX_OTHERS, _MAX_NAME = 3, 150
 _WHOLE = 4000
 """Characters of an answer, which the source of functions fills up."""
 _LEAST_SOURCE = 1600
@@ -38,6 +39,9 @@ class DiagnoseAnswer(StopAnswer):
     values: Annotated[list[str], Truncatable("head", "Evaluate them one by one with `pdb`.")]
     diagnosis: Annotated[str, Truncatable("head")]
     functions: Annotated[list[str], Truncatable("head", "`view` shows them."), SourceText()] = Field(
+        default_factory=list[str]
+    )
+    also_failing: Annotated[list[str], Truncatable("head", "`eval` gives all.")] = Field(
         default_factory=list[str]
     )
 
@@ -83,7 +87,8 @@ async def diagnose(
     else:
         text, found = await _diagnose(session, report, stop, entrypoint, end, against, in_order=in_order)
     shown = stop_answer(stop, session)
-    whole = DiagnoseAnswer.model_construct(**dict(shown), values=values, diagnosis=text)
+    others = [one for one in session.metadata.failing if stop.test is not None and not is_of(stop.test, one)]
+    whole = DiagnoseAnswer.model_construct(**dict(shown), values=values, diagnosis=text, also_failing=others)
     return whole if found is None else await _with_source(session, whole, found)
 
 
@@ -190,7 +195,14 @@ def render(answer: DiagnoseAnswer) -> str:
     """Format the stop, the expressions, the diagnosis, and the functions that it names."""
     values = ["expressions:", *(f"  {value}" for value in answer.values)] if answer.values else []
     functions = ["source of functions named above:", *answer.functions] if answer.functions else []
-    return "\n".join([render_stop(answer), *values, answer.diagnosis, *functions])
+    return "\n".join([render_stop(answer), *_others(answer), *values, answer.diagnosis, *functions])
+
+
+def _others(answer: DiagnoseAnswer) -> list[str]:
+    """A line with other tests that fail: they may have the same cause."""
+    names, left = answer.also_failing[:_MAX_OTHERS], len(answer.also_failing) - _MAX_OTHERS
+    more = f" and {left} more" if left > 0 else ""
+    return [f"also failing: {', '.join(name[:_MAX_NAME] for name in names)}{more}"] if names else []
 
 
 TOOL = Tool(

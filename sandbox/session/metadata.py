@@ -35,7 +35,12 @@ class SessionMetadata:
     @property
     def first_failing(self) -> str | None:
         """The first test that failed when it was last run."""
-        return next((name for name, outcome in self.outcomes.items() if outcome in ("failed", "error")), None)
+        return next(iter(self.failing), None)
+
+    @property
+    def failing(self) -> list[str]:
+        """Ids of the tests that failed when they last ran."""
+        return [name for name, outcome in self.outcomes.items() if outcome in ("failed", "error")]
 
 
 def parse_metadata(data: dict[str, Any]) -> SessionMetadata:

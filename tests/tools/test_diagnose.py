@@ -260,6 +260,15 @@ async def test_one_call_goes_from_nothing_to_the_cause(repo: Path) -> None:
     assert "1" in after  # the session stands at the failure
 
 
+async def test_other_failing_tests_are_named(make_repo: MakeRepo) -> None:
+    tests = TESTS + "".join(
+        f"\n\ndef test_more_{number}():\n    assert not {number + 1}\n" for number in range(5)
+    )
+    (text,) = await answers(make_repo({"shop.py": SHOP, "test_shop.py": tests}), ("diagnose", {}))
+    names = [f"test_shop.py::test_more_{number}" for number in range(3)]
+    assert f"\nalso failing: {', '.join(names)} and 2 more\n" in text
+
+
 async def test_of_a_file_that_is_not_small_the_functions_are_shown(make_repo: MakeRepo) -> None:
     longer = SHOP + "\n\ndef unused():\n" + "    print('x')\n" * 200
     (text,) = await answers(make_repo({"shop.py": longer, "test_shop.py": TESTS}), ("diagnose", {}))

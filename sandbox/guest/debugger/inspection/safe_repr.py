@@ -8,7 +8,7 @@ import collections
 import itertools
 
 from ...paths import OURS
-from ..isolation.pristine import os
+from ..isolation.pristine import os, threading
 from . import arrays
 from .attributes import attributes, container_base
 from .time_limit import Refused, call_limited
@@ -199,22 +199,31 @@ def _is_of_repository(filename):
     )
 
 
+_around = {}
+"""Thread -> the objects around the one that is being shown: a parent in its child is not shown again."""
 _PACKAGES = "-packages"
 _LIBRARY = os.path.dirname(os.__file__)
 
 
 def _structure(value, kind, depth, limit):
     name = kind.__qualname__
-    if depth <= 0:
+    around = _around.setdefault(threading.get_ident(), [])
+    if depth <= 0 or any(each is value for each in around):
         return f"<{name}>"
     parts, room = [], limit
     found = attributes(value)
     shown = [each for each in found if each[0][:1] != "_"] or found
-    for key, item in shown[:_ITEMS]:
-        if room <= 0:
-            break
-        parts.append(f"{key}={_show(item, depth - 1, min(room, 120))}")
-        room -= len(parts[-1])
+    around.append(value)
+    try:
+        for key, item in shown[:_ITEMS]:
+            if room <= 0:
+                break
+            parts.append(f"{key}={_show(item, depth - 1, min(room, 120))}")
+            room -= len(parts[-1])
+    finally:
+        around.pop()
+        if not around:
+            _around.pop(threading.get_ident(), None)
     if len(parts) < len(found):
         parts.append("…")
     return f"<{name}{' ' if parts else ''}{', '.join(parts)}>"

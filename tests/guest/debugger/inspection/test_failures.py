@@ -110,6 +110,33 @@ def test_the_failing_test_is_shown_beside_the_frame_below_it(start: Any, tmp_pat
     assert stop["source"]["lines"] == ["def load(text):", "    return json.loads(text)"]
 
 
+def test_a_short_function_is_shown_to_its_end_and_of_a_long_test_the_rest_is_counted(
+    start: Any, tmp_path: Path
+) -> None:
+    rest = "".join(f"        x{n} = {n}\n" for n in range(15))
+    stop = unittest_run(start, tmp_path, f"    def test_load(self):\n        load('x')\n{rest}")
+    (test,) = stop["test_source"]
+    assert (lines_of(test), test["current"], test["more"]) == ((7, 18), 8, 5)
+    text = "def f(a):\n    b = a / 0\n    c = 1\n    d = 2\n    e = 3\n    return b + c + d + e\nf(1)\n"
+    stop = start(text, "c").last
+    assert (lines_of(stop["source"]), stop["source"]["more"]) == ((1, 6), 0)
+
+
+def test_variables_that_are_one_object_and_objects_in_each_other_are_told_once(start: Any) -> None:
+    text = (
+        "class Node:\n    def __init__(self, up):\n        self.up, self.down = up, []\n"
+        "        if up: up.down.append(self)\n"
+        "def f(first, second, number):\n    assert not first\n"
+        "top = Node(None)\nNode(top)\nf(top, top, 1)\n"
+    )
+    stop = start(text, "c").last
+    assert [(each["name"], each["value"]) for each in stop["locals"]] == [
+        ("first", "<Node up=None, down=[<Node up=<Node>, down=[]>]>"),
+        ("second", "the same object as first"),
+        ("number", "1"),
+    ]
+
+
 def test_a_long_test_loses_its_middle(start: Any, tmp_path: Path) -> None:
     filler = "".join(f"        x{n} = {n}\n" for n in range(60))
     stop = unittest_run(start, tmp_path, f"    def test_load(self):\n{filler}        load('x')\n")
