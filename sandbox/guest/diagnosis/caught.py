@@ -12,6 +12,9 @@ _LEAST = 0.3
 """Suspicion of a handler below which it is not told: many programs catch what they expect."""
 _FAR = 60
 """Distance from the failure beyond which a call is not looked at."""
+_NAME = type.__dict__["__name__"].__get__
+_ARGS = BaseException.__dict__["args"].__get__
+_TRACEBACK = BaseException.__dict__["__traceback__"].__get__
 
 
 class Caught:
@@ -20,13 +23,13 @@ class Caught:
     __slots__ = ("message", "places", "type")
 
     def __init__(self, exc):
-        self.type = type.__dict__["__name__"].__get__(type(exc))
-        args = BaseException.args.__get__(exc)
+        self.type = _NAME(type(exc))
+        args = _ARGS(exc)
         # Its text may be made by code of the program.
         self.message = str(args[0])[:_MAX_MESSAGE] if args and type(args[0]) in (str, int) else ""
         self.places = []
         """(file, line, first line of the function), the outermost first."""
-        step = BaseException.__traceback__.__get__(exc)
+        step = _TRACEBACK(exc)
         while step is not None and len(self.places) < _MAX_STEPS:
             code = step.tb_frame.f_code
             self.places.append((code.co_filename, step.tb_lineno, code.co_firstlineno))
