@@ -19,7 +19,7 @@ from sandbox.session.diagnosis import (
     Suspect,
 )
 
-_MAX_SUSPECTS, _FEW_SUSPECTS = 4, 3
+_MAX_SUSPECTS, _FEW_SUSPECTS = 4, 2
 _MAX_ALIASES = 2
 _MAX_KEPT = 2
 _LEAST = 0.3

@@ -159,7 +159,7 @@ def test_shared_objects_and_state_come_first_and_little_of_the_rest_after_them()
         "\n"
     )
     assert [line[:8] for line in lines if line[0] != " "] == ["state th", "suspects", "way back"]
-    assert len(lines) == 3 + 1 + 3 + 1 + 2
+    assert len(lines) == 3 + 1 + 2 + 1 + 2
 
 
 def test_state_that_is_hardly_suspect_is_not_told_beside_lines_of_this_test_alone_on_the_way() -> None:

@@ -79,7 +79,7 @@ def _weigh(events, calls, is_test_code, score, write, read, scope):
     if "[…]" not in full_name_of(events, write, read) and events.site(write).kind == kinds.ITEM:
         score += (
             _OTHER_ARGUMENTS
-            if arguments or _is_of_another(calls, write, read, scope)
+            if arguments or _is_of_another(events, calls, write, read, scope)
             else 0.0
             if between
             else _MEMOIZED
@@ -87,14 +87,13 @@ def _weigh(events, calls, is_test_code, score, write, read, scope):
     return score + _PASSED_BY * bool(between), write, read, scope, arguments, between
 
 
-def _is_of_another(calls, write, read, scope):
-    """True if the method that wrote and the later call of it were of different objects, of one class."""
-    objects = [
-        None if frame is None else calls.receiver(frame)
-        for frame in (calls.find_frame(write, scope), calls.find_frame(read, scope))
-    ]
-    first, second = objects
-    return first is not None and second is not None and first is not second
+def _is_of_another(events, calls, write, read, scope):
+    """True if the method that wrote and the later call of it were of different objects, which share the state by a class."""
+    frames = [calls.find_frame(event, scope) for event in (write, read)]
+    first, second = (None if frame is None else calls.receiver(frame) for frame in frames)
+    if first is None or second is None or first is second:
+        return False
+    return is_global(events, write) or issubclass(type(_owner(events, write)), type)
 
 
 def _is_restored(events, write):
