@@ -28,11 +28,11 @@ _ANSWERS = (
 @lru_cache(maxsize=64)
 def instructions(shown: Shown, place: str = "") -> str:
     """The text for a client with these tools; `place`: where files are worked on in place, without a copy."""
-    steps = (f"{number}. {step}" for number, step in enumerate(filter(None, _steps(shown)), 1))
+    steps = [f"{number}. {step}" for number, step in enumerate(filter(None, _steps(shown)), 1)]
     many = [text for name, text in _MANY.items() if shown.has(name)]
     parts = [
         _beginning(shown, place),
-        "\n".join(["Workflow", *steps]),
+        "\n".join(["Workflow", *steps]) if steps else "",
         f"Ask for much in one call: {', '.join(many)}." if many else "",
         (leave_out(_STATES, shown.hidden) if shown.has("pdb") else "") + _ANSWERS,
         *(tool.instructions for tool in shown.tools.values()),

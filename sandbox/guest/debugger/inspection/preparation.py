@@ -9,7 +9,7 @@ from .attributes import attributes, locals_of
 from .called_functions import code_of, member
 
 MAX = 4
-SOURCE = 1200  # characters
+SOURCE = 1500  # characters
 _METHODS = ("setUp", "asyncSetUp", "setup_method")
 _FIXTURE_MARKS = ("_pytestfixturefunction", "_fixture_function_marker")
 
