@@ -239,3 +239,11 @@ def test_a_bound_connection_has_no_tools_for_sessions() -> None:
     for profile in ("debug", "rewrite", "eval,start_session"):
         shown = show(profile, is_bound=True, needs_opening=True, answers_early=False)
         assert not SESSIONS & set(shown.tools)
+
+
+async def test_a_profile_without_a_workflow_has_no_heading_for_one(
+    connect: Connect, shop: Path, era: str
+) -> None:
+    for profile, told in (("bash", False), ("debug", True)):
+        async with connect(era, profile=profile) as client:
+            assert ("Workflow" in (client.instructions or "")) is told
