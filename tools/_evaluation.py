@@ -72,6 +72,7 @@ async def evaluate(
         tests=tests,
         timeout_s=timeout_s,
         on_progress=lambda progress, _: _report_progress(report, progress),
+        past_errors=True,
     )
     if len(done.output) + len(done.tests) < _LONG:
         return answer(done, session, limit)

@@ -117,7 +117,7 @@ async def _first_failing(session: Session, report: Report, timeout_s: float) -> 
     """The first failing test of the last `eval`, which runs now if there was none; None if none fails."""
     if not session.metadata.outcomes and session.entrypoint:
         report("running the tests")
-        await session.evaluate(timeout_s=timeout_s)
+        await session.evaluate(timeout_s=timeout_s, past_errors=True)
     return session.metadata.first_failing
 
 

@@ -270,8 +270,11 @@ class Session:
         tests: Sequence[str] = (),
         timeout_s: float,
         on_progress: OnProgress | None = None,
+        past_errors: bool = False,
     ) -> Evaluation:
         """Run the tests, without the debugger, and compare with the last run.
+
+        `past_errors`: also where pytest would end because it can't collect some files. Graders want it to end.
 
         Raises:
             InvalidArgument: there is no entry point, or it does not allow to select `tests`.
@@ -289,6 +292,7 @@ class Session:
             "env": self.metadata.env,
             "timeout_s": timeout_s,
             "max_output": MAX_OUTPUT,
+            "past_errors": past_errors,
         }
         answer, _ = await self.request("eval", args, timeout_s=timeout_s, on_progress=on_progress)
         return await self._compare(

@@ -25,6 +25,7 @@ MAX_MESSAGE = 2000
 MAX_ID = 4000
 _VARIABLE = "PDBOX_REPORT"
 _TIMEOUT_S = 20.0
+PAST_ERRORS = "+"
 STACKS = "t"
 """Added to the path of the socket: the file for the stack of a running test."""
 DUMP = 7
@@ -55,6 +56,10 @@ class Reporter(object):
         self._runs = 0
         self._stacks = None
         self.owner = None
+
+    def goes_past_errors(self):
+        """True if the run that may be claimed here is to go on past files that can't be collected."""
+        return self.owner is None and os.environ.get(_VARIABLE, "").endswith(PAST_ERRORS)
 
     def claim(self, owner):
         """Claim the report for `owner`. Returns True if it may report.

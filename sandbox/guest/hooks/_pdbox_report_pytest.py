@@ -106,10 +106,12 @@ class Run(object):
 
     @quiet
     def prepare(self, config):
-        """Turn off `--pdb` and `--trace`, since no user can answer pdb.
+        """Turn off `--pdb` and `--trace`, since no user can answer pdb, and go on past files that can't be collected, if asked to.
 
         With `--pdb` the run would end at the first failure, with `--trace` no test would run.
         """
+        if reporter.goes_past_errors():
+            config.option.continue_on_collection_errors = True
         asked = [option for option in ("usepdb", "trace") if getattr(config.option, option, False)]
         for option in asked:
             setattr(config.option, option, False)

@@ -167,6 +167,18 @@ def test_a_file_that_cannot_be_collected_is_an_error_by_its_name(guest: Guest) -
     assert said["test_c.py"].startswith("SyntaxError: ") and said["test_c.py"].endswith(" (test_c.py:1)")
 
 
+def test_asked_to_pytest_runs_its_tests_though_files_cannot_be_collected(guest: Guest) -> None:
+    nested = "import pytest\ndef test_n(tmp_path):\n    (tmp_path / 'test_x.py').write_text('1 / 0')\n"
+    nested += "    (tmp_path / 'test_y.py').write_text('def test_y(): pass')\n"
+    nested += "    assert pytest.main(['-p', 'no:cacheprovider', str(tmp_path)]) == 2\n"
+    guest.write({"test_a.py": "import nope_nope\n", "test_n.py": nested})
+    command = f"{PYTHON} -m pytest -q -W ignore"
+    plain, past = (evaluate(guest, command, past_errors=past_errors) for past_errors in (False, True))
+    assert (outcomes(plain), plain["exit_code"]) == ({"test_a.py": "error"}, 2)
+    assert (outcomes(past), past["exit_code"]) == ({"test_a.py": "error", "test_n.py::test_n": "passed"}, 1)
+    assert outcomes(evaluate(guest, f"{command} -x", past_errors=True)) == {"test_a.py": "error"}
+
+
 def test_a_module_that_unittest_can_not_import_is_told_by_its_error_and_place(guest: Guest) -> None:
     guest.write({"test_a.py": "import helper\n", "helper.py": "x = 1\nraise ValueError('two\\nlines')\n"})
     answer = evaluate(guest, f"{PYTHON} -m unittest")

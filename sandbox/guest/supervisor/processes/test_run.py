@@ -36,6 +36,8 @@ _MAX_STACKS = 1 << 18
 _DATAGRAM = 1 << 17
 _STACKS = "t"
 """Added to the path of the socket: the file that faulthandler writes the stack of a test process to."""
+_PAST_ERRORS = "+"
+"""Added to the path of the socket: pytest is to go on past files that can't be collected."""
 _STACKS_S = 0.5
 _PROGRESS_S = 0.1
 _CLOSE_S = 5.0
@@ -43,7 +45,7 @@ _UNSAFE = re.compile(r"[^\w.:/\[\]-]")
 
 
 def evaluate(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
-    """{command, tests, env, timeout_s, max_output} -> the answer of `exec`, and {"tests": [{"id", "outcome",
+    """{command, tests, env, timeout_s, max_output, past_errors} -> the answer of `exec`, and {"tests": [{"id", "outcome",
     "duration_s", "message", "file"?, "line"?, "frames"?, "output"?}], "collected": n|null, "not_run": n,
     "not_run_ids": [], "running": [id], "runner": "pytest"|"unittest"|null, "captured": bool, "counts": {outcome: n},
     "tests_omitted": n}.
@@ -56,12 +58,12 @@ def evaluate(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     process died is an error. So are all tests of a run whose runner itself has failed (INTERNALERROR of pytest),
     the one that ran then before the others: its results until then are not reliable. A test without a reported
     outcome is left out if the command has ended with exit code 0, else it is an error. `counts` covers all tests;
-    when they are too many for an answer, passed ones are left out of `tests` first. Progress: {"tests": n, "of":
-    m|null, "last": id, "outcome"}. Raises GuestError as `exec` does, and invalid if `tests` can't be chosen in
-    `command`.
+    when they are too many for an answer, passed ones are left out of `tests` first. With `past_errors` pytest runs
+    its tests though some files can't be collected. Progress: {"tests": n, "of": m|null, "last": id, "outcome"}.
+    Raises GuestError as `exec` does, and invalid if `tests` can't be chosen in `command`.
     """
     args = dict(args, command=_command(args, call.state))
-    reports = Reports(call.progress, call.state.workdir)
+    reports = Reports(call.progress, call.state.workdir, _PAST_ERRORS if args.get("past_errors") else "")
     try:
         run = run_command.run(
             args, call, reports.environment(args.get("env") or {}), lambda run: None, reports.ask_for_stacks
@@ -130,7 +132,8 @@ def fitting(tests: list) -> list:
 class Reports:
     """Receives the reports of tests in a thread."""
 
-    def __init__(self, progress, workdir: str = "/") -> None:
+    def __init__(self, progress, workdir: str = "/", wish: str = "") -> None:
+        """`wish`: the end of the socket's name, by which hooks see how to run tests."""
         self._progress = progress
         self._workdir = os.path.realpath(workdir)
         self._roots: dict = {}
@@ -152,7 +155,7 @@ class Reports:
         self.runner = None
         # The name of a unix socket may have 107 bytes, so the folder must not be deeply nested.
         self._folder = tempfile.mkdtemp(prefix="pdbox-")
-        self._path = os.path.join(self._folder, "s")
+        self._path = os.path.join(self._folder, "s" + wish)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(self._path)
         self._thread = threading.Thread(target=self._receive, name="reports", daemon=True)
