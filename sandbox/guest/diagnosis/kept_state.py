@@ -17,6 +17,7 @@ _DEPTH = 0.5
 MAX_KEPT = 6
 MAX_WRITERS = 3
 _MAX_WEIGHED = 15
+_MAX_REPEATED = 20
 _MAX_BETWEEN = 2
 _MAX_INSIDE = 2000
 _CONSTRUCTING = ("__init__", "__setattr__", "__delattr__")
@@ -36,6 +37,7 @@ def find(events, is_test_code, score_of_line, distances, wrong_at):
     calls, best = Calls(events), {}
     wrong_frame = None if wrong_at is None else events.frame_of[wrong_at]
     for read, write in _pairs(events):
+        write = _first_of_same(events, write)
         written, seen = events.site(write), events.site(read)
         if is_test_code(written.scope.filename) or is_test_code(seen.scope.filename):
             continue
@@ -96,6 +98,20 @@ def _is_of_another(events, calls, write, read, scope):
     return is_global(events, write) or issubclass(type(_owner(events, write)), type)
 
 
+def _first_of_same(events, write):
+    """The write of an attribute that gave it the value that later ones, up to `write`, only repeated."""
+    for _ in range(_MAX_REPEATED):
+        stored, before = events.stored_value_event(write), _stored_before(events, write)
+        if before is None or not _is_same(events.value_of[stored], events.value_of[before]):
+            break
+        write = events.attribute_writer(events.value_of[write], events.site(write).name, write)
+    return write
+
+
+def _is_same(value, other):
+    return value is other or (is_atom(value) and type(value) is type(other) and value == other)
+
+
 def _is_restored(events, write):
     """True if a function that has set an attribute sets it back to the value that it had before."""
     stored = events.stored_value_event(write) if events.site(write).kind == kinds.BASE else None
@@ -110,8 +126,7 @@ def _is_restored(events, write):
     old = None if before is None or changed == before else events.stored_value_event(before)
     if old is None:
         return False
-    value, old_value = events.value_of[stored], events.value_of[old]
-    return value is old_value or (is_atom(value) and type(value) is type(old_value) and value == old_value)
+    return _is_same(events.value_of[stored], events.value_of[old])
 
 
 def _passed_by(events, calls, write, read, scope, is_test_code):

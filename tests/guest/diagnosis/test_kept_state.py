@@ -479,3 +479,26 @@ class Reader:
     )
     text = render_diagnosis(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
     assert "self.table written at shop.py:7 Reader.read(): self.table = 78   (78, before it 66)" in text
+
+
+def test_a_write_that_repeats_the_value_is_no_change(diagnose: Diagnose) -> None:
+    shop = """\
+class Reader:
+    def __init__(self):
+        self.plain = True
+        self.table = 66
+
+    def read(self, text):
+        self.plain = True
+        if text[:1] == "^":
+            self.table = 78
+        elif text[:1] == "v":
+            self.table = 78
+        return self.table if self.plain else None
+"""
+    tests = HEAD + (
+        "        reader = Reader()\n        reader.read('^')\n        reader.read('v')\n"
+        "        self.assertEqual(reader.read('a'), 66)\n"
+    )
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
+    assert [(name, written) for name, written, _, _ in kept(found)] == [("self.table", 9)]
