@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench.measure import Row, timing
 from tests.bench.ways import INSTALL, WHEELS, fetched
-from tests.distant_bugs import NAMES, changed_functions, unpack
+from tests.distant_bugs import NAMES, UNSEEN, changed_functions, unpack
 from tests.e2e.client import pdbox
 
 PATIENCE_S = 600
@@ -18,7 +19,10 @@ GOAL = 0.6
 
 
 async def found_causes(folder: Path) -> list[Row]:
-    """A row for each bug: characters of the answer up to the end of the first line that names such a function."""
+    """A row for each bug: characters of the answer up to the end of the first line that names such a function.
+
+    Then the shares: of the bugs in view while the lists of `diagnose` were written, which has a limit, and of the others.
+    """
     places = {
         name: place for name in NAMES if (place := await _place_of_cause(folder / name, name)) is not None
     }
@@ -30,10 +34,24 @@ async def found_causes(folder: Path) -> list[Row]:
         )
         for name, place in places.items()
     ]
-    hits = sum(0 <= place <= FIRST for place in places.values())
-    share = hits / len(places) if places else 0.0
-    what = f"diagnose: % of {len(places)} distant bugs with such a function within {FIRST} characters"
-    return [*rows, Row(what, timing([100 * share]), limit=f"≥ {GOAL:.0%}", holds=share >= GOAL)]
+    seen = [place for name, place in places.items() if name not in UNSEEN]
+    others = [place for name, place in places.items() if name in UNSEEN]
+    share, what = _share(seen), f"distant bugs with such a function within {FIRST} characters"
+    return [
+        *rows,
+        Row(
+            f"diagnose: % of {len(seen)} {what}, in view while its lists were written",
+            timing([100 * share]),
+            limit=f"≥ {GOAL:.0%}",
+            holds=share >= GOAL,
+        ),
+        Row(f"diagnose: % of {len(others)} {what}, the others", timing([100 * _share(others)])),
+    ]
+
+
+def _share(places: Sequence[int]) -> float:
+    hits = sum(0 <= place <= FIRST for place in places)
+    return hits / len(places) if places else 0.0
 
 
 async def _place_of_cause(folder: Path, name: str) -> int | None:
@@ -47,9 +65,10 @@ async def _place_of_cause(folder: Path, name: str) -> int | None:
         return None
     shutil.copytree(repo, folder / "copy")
     setup = [f"{INSTALL} /wheels {' '.join(map(repr, facts.requirements))}"] if facts.requirements else []
+    env = [f"{key}={value}" for key, value in facts.env.items()]
     options = ["--backend", "docker", "--mount", f"{WHEELS / python}:/wheels"]
     async with pdbox("--repo", str(folder / "copy"), *options) as session:
-        await session.call("start_session", python=python, entrypoint=facts.entrypoint, setup=setup)
+        await session.call("start_session", python=python, entrypoint=facts.entrypoint, setup=setup, env=env)
         test = facts.fail_to_pass[0]
         return find_place(await session.text("diagnose", test=test, timeout_s=PATIENCE_S), wanted)
 

@@ -1,8 +1,8 @@
-"""Bugs in packages of others whose buggy function is not in the traceback of the failing test, as task folders.
+"""Bugs in packages of others whose buggy function is not in the traceback of the failing test: 31 task folders.
 
 Each archive holds one folder in Harbor's format: a release of the package, changed by hand so that state is not reset,
 a cache is keyed wrongly, an object is shared, and so on. `metadata.pdbox.source` has the package, its version and its
-licence, whose text is in the package.
+licence, whose text is in the package. The lists of `diagnose` were written with 21 of them in view, without `UNSEEN`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,22 @@ from mcp_server.tasks.folder import Task, load_task
 from sandbox.guest.diagnosis.sources import Sources
 
 NAMES = sorted(path.name.partition(".")[0] for path in Path(__file__).parent.glob("*.tar.xz"))
+UNSEEN = (
+    "anytree_glob",
+    "beautifultable_slices",
+    "bibtexparser_format",
+    "gpxpy_speed",
+    "injector_shared",
+    "jsonmerge_versions",
+    "pypubsub_providers",
+    "routes_members",
+    "sievelib_roundtrip",
+    "zict_buffer",
+)
+"""Ten on which `diagnose` was first run when its lists had been written; of these and two more it named a function of the fix for 4.
+
+Changes since then had them in view: the share that the benchmark prints is no longer of bugs that nobody had seen.
+"""
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? ")
 
 

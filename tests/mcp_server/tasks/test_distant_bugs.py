@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.distant import find_place
-from tests.distant_bugs import NAMES, changed_functions, unpack
+from tests.distant_bugs import NAMES, UNSEEN, changed_functions, unpack
 from tests.mcp_server.tasks.test_commands import pdbox
 
 
@@ -19,6 +19,10 @@ def test_each_is_a_task_whose_patch_changes_functions(name: str, tmp_path: Path)
     assert source is not None and source.licence
     patch = (task.folder / "solution" / "gold.patch").read_text("utf-8")
     assert changed_functions(task.folder / "environment" / "repo", patch)
+
+
+def test_the_unseen_ones_are_among_them() -> None:
+    assert set(UNSEEN) < set(NAMES)
 
 
 @pytest.mark.docker
