@@ -75,61 +75,62 @@ async def test_a_signal_to_all_processes_leaves_the_session_alive(
         await works(session, own)
 
 
-async def test_frames_forged_on_the_servers_own_stream_cost_the_session_at_most(
-    repo: Path, attacked: Attacked
-) -> None:
+async def test_no_stream_of_a_supervisor_or_of_a_relay_can_be_opened(repo: Path, attacked: Attacked) -> None:
     program = """\
-import os, struct, json
-ok = {"ok": {"exit_code": 0, "output": "forged \\ud800", "duration_s": 1e400, "entries": [1], "omitted": -1e300}}
-frames = []
-for number in range(1, 60):
-    text = json.dumps({"id": number, **ok}).encode()
-    frames.append(struct.pack(">II", len(text), 0) + text)
-frames.append(struct.pack(">II", 1 << 31, 1 << 31))
-for place in [f"/proc/{pid}/fd/{fd}" for pid in os.listdir("/proc") if pid.isdigit() for fd in (1, 2)]:
-    try:
-        fd = os.open(place, os.O_WRONLY | os.O_NONBLOCK)
-    except OSError:
-        continue
-    for frame in frames:
+import glob, os
+ours = [place[:-8] for place in glob.glob("/proc/[0-9]*/cmdline")
+        if any(name in open(place, "rb").read() for name in (b"pdbox supervisor", b"relay.py"))]
+opened = []
+for place in ours:
+    for number in range(20):
         try:
-            os.write(fd, frame)
+            os.close(os.open(f"{place}/fd/{number}", os.O_RDWR | os.O_NONBLOCK))
+            opened.append((place, number))
         except OSError:
             pass
+print(len(ours), opened)
 """
     async with attacked.session(repo) as (session, own), pdbox("--root", str(repo)) as second:
-        await session.call("rewrite", path="attack.py", new_code=program, session_id=own)
-        # The supervisor's own streams are closed to programs. A second server is connected by a process of theirs.
-        for server in (second, session):
-            for tool, arguments in (
-                ("bash", {"command": "python3 attack.py", "timeout_s": 5}),
-                ("bash", {"command": "echo fine"}),
-                ("listdir", {}),
-                ("pdb", {"command": "p 1"}),
-                ("eval", {}),
-                ("diff", {}),
-            ):
-                await outcome(server, tool, session_id=own, **arguments)
+        # A second server is connected by a process of its own.
+        await second.call("bash", command="true", session_id=own)
+        assert await run(session, own, program) == "2 []\n"
+        await works(second, own)
 
 
-@pytest.mark.parametrize("to", ["frames", "large frames", "standard error"])
-async def test_a_flood_into_the_servers_own_stream_ends_its_session(
-    repo: Path, attacked: Attacked, to: str
+@pytest.mark.parametrize("size", [0, 150_000])
+async def test_a_flood_from_the_supervisors_place_ends_its_session(
+    repo: Path, attacked: Attacked, size: int
 ) -> None:
     program = f"""\
-import glob, json, os, struct
-text = json.dumps({{"id": 1 << 40, "ok": {{"list": [0] * ({to!r} == "large frames") * 150_000}}}}).encode()
-frames = (struct.pack(">II", len(text), 0) + text) * max(1, 60_000 // len(text))
-data = b"forged\\n" * 9000 if {to!r} == "standard error" else frames
-(relay,) = [file[:-8] for file in glob.glob("/proc/[0-9]*/cmdline") if b"relay.py" in open(file, "rb").read()]
-stream = os.open(relay + ("/fd/2" if {to!r} == "standard error" else "/fd/1"), os.O_WRONLY)
+from client import *
+hello = {{"event": "hello", "protocol": {PROTOCOL}, "python": "3", "workdir": "/workspace", "meta": {{}}}}
+text = json.dumps({{"id": 1 << 40, "ok": {{"list": [0] * {size}}}}}).encode()
+flood = (struct.pack(">II", len(text), 0) + text) * max(1, 60_000 // len(text))
+os.unlink("/run/pdbox/socket")
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("/run/pdbox/socket")
+listener.listen(50)
+print("ready", flush=True)
 while True:
-    os.write(stream, data)
+    one = Supervisor.__new__(Supervisor)
+    one.socket = listener.accept()[0]
+    try:
+        one.send(hello)
+        while True:
+            one.raw(flood)
+    except OSError:
+        pass
 """
     async with attacked.session(repo) as (session, own), pdbox("--root", str(repo)) as second:
         await session.call("rewrite", path="attack.py", new_code=program, session_id=own)
-        with pytest.raises(ToolFailed, match="floods"):
-            await second.call("bash", command="python3 attack.py", timeout_s=60, session_id=own)
+        stop = await session.call(
+            "pdb", command="c", entrypoint="python attack.py", timeout_s=2, session_id=own
+        )
+        while not stop["output"]:
+            stop = await session.call("wait", timeout_s=1, session_id=own)
+        assert (stop["state"], stop["output"]) == ("running", "ready\n")
+        with pytest.raises(ToolFailed, match="floods|unknown or has expired"):
+            await second.call("bash", command="true", timeout_s=60, session_id=own)
 
 
 FORGED = [
