@@ -17,6 +17,8 @@ _DEPTH = 0.5
 MAX_KEPT = 6
 MAX_WRITERS = 3
 _MAX_WEIGHED = 15
+_MAX_LOOKS = 300
+"""Pairs for which all calls between them are looked at."""
 _MAX_REPEATED = 20
 _MAX_BETWEEN = 2
 _MAX_INSIDE = 2000
@@ -34,7 +36,7 @@ def find(events, is_test_code, score_of_line, distances, wrong_at):
     that wrote and the one that read. `passed by`: first events of calls of methods of the same object between the two,
     which changed something, but not this. What a container keeps inside comes after what its users keep in it.
     """
-    calls, best = Calls(events), {}
+    calls, best, looks = Calls(events), {}, 0
     wrong_frame = None if wrong_at is None else events.frame_of[wrong_at]
     for read, write in _pairs(events):
         write = _first_of_same(events, write)
@@ -48,11 +50,12 @@ def find(events, is_test_code, score_of_line, distances, wrong_at):
             continue
         function, depth = _called_again(events, calls, write, read, is_test_code)
         if function is None:
-            in_the_way = read in distances and _has_ended(events, calls, write, read, is_test_code)
-            if not in_the_way or not (
-                is_global(events, write) or _passed_by(events, calls, write, read, None, is_test_code)
-            ):
+            if read not in distances or not _has_ended(events, calls, write, read, is_test_code):
                 continue
+            if not is_global(events, write):
+                looks += 1
+                if looks > _MAX_LOOKS or not _passed_by(events, calls, write, read, None, is_test_code):
+                    continue
         if _is_restored(events, write):
             continue
         score = score_of_line(written) + score_of_line(seen) - _DEPTH * depth
@@ -101,8 +104,11 @@ def _is_of_another(events, calls, write, read, scope):
 def _first_of_same(events, write):
     """The write of an attribute that gave it the value that later ones, up to `write`, only repeated."""
     for _ in range(_MAX_REPEATED):
-        stored, before = events.stored_value_event(write), _stored_before(events, write)
-        if before is None or not _is_same(events.value_of[stored], events.value_of[before]):
+        before = _stored_before(events, write)
+        if before is None:
+            break
+        stored = events.stored_value_event(write)
+        if not _is_same(events.value_of[stored], events.value_of[before]):
             break
         write = events.attribute_writer(events.value_of[write], events.site(write).name, write)
     return write
