@@ -7,8 +7,6 @@ from collections.abc import Container, Iterator, Sequence
 
 _SHORT_DOCSTRING = 5
 _LONG_DOCSTRING = 7
-_DOCSTRING_END = 500
-"""Lines below a `def` among which the end of its docstring is looked for."""
 # Controls but tab and line ends, line and paragraph separators, marks of direction, invisible characters. Joiners of
 # letters are left: scripts and emoji need them.
 _HIDDEN = re.compile(
@@ -70,18 +68,21 @@ def _docstring(lines: Sequence[str]) -> tuple[int, int]:
 
 
 def long_docstrings(lines: Sequence[str]) -> Iterator[range]:
-    """Yield the indexes of the lines of docstrings of more than a few lines, without the first line of each."""
+    """Yield the indexes of the lines of docstrings of more than a few lines, without the first line of each.
+
+    Looks at each line once: a file may be made of beginnings of docstrings.
+    """
     index = 1
     while index < len(lines):
-        start, end = (
-            _docstring(lines[index - 1 : index + _DOCSTRING_END])
-            if lines[index - 1].rstrip().endswith(":")
-            else (0, 0)
-        )
-        if start and end - start > _LONG_DOCSTRING:
-            yield range(index - 1 + start + 1, index - 1 + end)
-            index += end - 1
-        index += 1
+        start, index = index, index + 1
+        opened = _DOCSTRING.match(lines[start]) if lines[start - 1].rstrip().endswith(":") else None
+        if opened is None or opened[1] in lines[start][opened.end() :]:
+            continue
+        while index < len(lines) and opened[1] not in lines[index]:
+            index += 1
+        index = min(index + 1, len(lines))
+        if index - start > _LONG_DOCSTRING:
+            yield range(start + 1, index)
 
 
 def mark_gap(text: str, gap: int | None, missing: int) -> str:

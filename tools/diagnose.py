@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from sandbox.errors import InvalidArgument, PdboxError
+from sandbox.host_files import in_thread
 from sandbox.session.debugger import Function, StopReply
 from sandbox.session.diagnosis import Diagnosis
 from sandbox.session.session import Session
@@ -41,9 +42,9 @@ class DiagnoseAnswer(StopAnswer):
     functions: Annotated[list[str], Truncatable("head", "`view` shows them."), SourceText()] = Field(
         default_factory=list[str]
     )
-    also_failing: Annotated[list[str], Truncatable("head", "`eval` gives all.")] = Field(
-        default_factory=list[str]
-    )
+    also_failing: list[str] = Field(default_factory=list[str])
+    """The first ones; `more_failing` counts the rest."""
+    more_failing: int = 0
 
 
 async def diagnose(
@@ -87,8 +88,10 @@ async def diagnose(
     else:
         text, found = await _diagnose(session, report, stop, entrypoint, end, against, in_order=in_order)
     shown = stop_answer(stop, session)
-    others = [one for one in session.metadata.failing if stop.test is not None and not is_of(stop.test, one)]
-    whole = DiagnoseAnswer.model_construct(**dict(shown), values=values, diagnosis=text, also_failing=others)
+    others, more = await in_thread(_others_than, stop.test, session)
+    whole = DiagnoseAnswer.model_construct(
+        **dict(shown), values=values, diagnosis=text, also_failing=others, more_failing=more
+    )
     return whole if found is None else await _with_source(session, whole, found)
 
 
@@ -198,11 +201,18 @@ def render(answer: DiagnoseAnswer) -> str:
     return "\n".join([render_stop(answer), *_others(answer), *values, answer.diagnosis, *functions])
 
 
+def _others_than(test: str | None, session: Session) -> tuple[list[str], int]:
+    """The first of the other tests that fail, and the number of the rest. There may be tens of thousands."""
+    if test is None:
+        return [], 0
+    others = [one for one in session.metadata.failing if not is_of(test, one)]
+    return [one[:_MAX_NAME] for one in others[:_MAX_OTHERS]], max(0, len(others) - _MAX_OTHERS)
+
+
 def _others(answer: DiagnoseAnswer) -> list[str]:
     """A line with other tests that fail: they may have the same cause."""
-    names, left = answer.also_failing[:_MAX_OTHERS], len(answer.also_failing) - _MAX_OTHERS
-    more = f" and {left} more" if left > 0 else ""
-    return [f"also failing: {', '.join(name[:_MAX_NAME] for name in names)}{more}"] if names else []
+    more = f" and {answer.more_failing} more" if answer.more_failing else ""
+    return [f"also failing: {', '.join(answer.also_failing)}{more}"] if answer.also_failing else []
 
 
 TOOL = Tool(

@@ -81,9 +81,9 @@ class Part(BaseModel):
             self._folded = list(long_docstrings(self.lines))
         return self
 
-    def is_folded(self, index: int) -> bool:
-        """True for a line that is not shown by itself."""
-        return any(index in fold for fold in self._folded)
+    def folded(self) -> set[int]:
+        """Indexes of the lines that are not shown by themselves."""
+        return {index for fold in self._folded for index in fold}
 
     def asking_up_to(self, last: int) -> Self:
         """Note the last line that was asked for."""
@@ -159,9 +159,9 @@ def _fitting(parts: Sequence[Part], cap: int) -> Iterator[list[str]]:
     """The lines of each part that are shown within `cap` characters in all: at least one, of an endless line its beginning."""
     room, is_first = cap, True
     for part in parts:
-        lines: list[str] = []
+        lines, folded = list[str](), part.folded()
         for index, line in enumerate(part.lines):
-            size = 0 if part.is_folded(index) else len(line) + 10  # with its number
+            size = 0 if index in folded else len(line) + 10  # with its number
             if size > room and not is_first:
                 room = 0
                 break

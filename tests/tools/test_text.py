@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tools._text import show_hidden, without_overwritten
+from tools._text import long_docstrings, show_hidden, without_overwritten
 
 
 @pytest.mark.parametrize(
@@ -34,3 +36,21 @@ def test_hidden_characters_are_shown_escaped_and_letters_as_they_are(text: str, 
 )
 def test_of_a_line_that_was_overwritten_the_last_state_is_shown(text: str, shown: str) -> None:
     assert without_overwritten(text) == shown
+
+
+class Counted(list[str]):
+    """Lines that count how often one is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        self.looks += 1 if isinstance(index, int) else len(range(*index.indices(len(self))))
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize("piece", [[":", ""], ["d:", '"""', *"x" * 8, '"""'], ["d:", '"""', "e:", "'''"]])
+def test_docstrings_are_found_by_a_few_looks_at_each_line(piece: list[str]) -> None:
+    lines = Counted(piece * 1000)
+    folds = list(long_docstrings(lines))
+    assert lines.looks < 8 * len(lines)
+    assert len(folds) == (1000 if len(piece) > 4 else 0)
