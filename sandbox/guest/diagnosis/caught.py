@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import sites as kinds
+from .safe_values import text_of
 
 _MAX_STEPS = 200
 _MAX_EVENTS = 2000
@@ -26,13 +27,15 @@ class Caught:
         self.type = _NAME(type(exc))
         args = _ARGS(exc)
         # Its text may be made by code of the program.
-        self.message = str(args[0])[:_MAX_MESSAGE] if args and type(args[0]) in (str, int) else ""
+        first = args[0] if args else ""
+        self.message = (
+            first[:_MAX_MESSAGE] if type(first) is str else text_of(first) if type(first) is int else ""
+        )
         self.places = []
-        """(file, line, first line of the function), the outermost first."""
+        """(file, line), the outermost first."""
         step = _TRACEBACK(exc)
         while step is not None and len(self.places) < _MAX_STEPS:
-            code = step.tb_frame.f_code
-            self.places.append((code.co_filename, step.tb_lineno, code.co_firstlineno))
+            self.places.append((step.tb_frame.f_code.co_filename, step.tb_lineno))
             step = step.tb_next
 
 
@@ -52,6 +55,6 @@ def find(events, is_test_code, score_of_line, distances, has_file):
             continue
         inside = [place for place in events.value_of[event].places if has_file(place[0])]
         if inside and score_of_line(site) >= _LEAST:
-            key = (-score_of_line(site), distance, -event, *inside[-1][:2])
+            key = (-score_of_line(site), distance, -event, *inside[-1])
             best[site.number] = min(key, best.get(site.number, key))
     return [(-event, *place) for _, _, event, *place in sorted(best.values())[:MAX_CAUGHT]]

@@ -77,7 +77,10 @@ class Recorder:
             return frame
 
         def caught(site, frame):
-            extend((site, frame, Caught(sys.exc_info()[1])))
+            try:
+                extend((site, frame, Caught(sys.exc_info()[1])))
+            except Exception:
+                pass  # near the limit of recursion, say: it would be raised in the program's handler
 
         return record, enter, caught
 

@@ -73,3 +73,11 @@ def call(number):
     found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
     assert found.recording is not None and not found.recording.differs
     assert [one.type for one in found.recording.caught] == ["Wild"]
+
+
+def test_a_message_that_is_a_number_of_6_000_digits_leaves_the_program_as_it_is(diagnose: Diagnose) -> None:
+    shop = "def call():\n    try:\n        raise ValueError(10 ** 6000)\n    except ValueError:\n        return 2\n"
+    tests = HEAD + "    def test_bad(self):\n        self.assertEqual(call(), 1)\n"
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
+    assert found.recording is not None and not found.recording.differs
+    assert found.recording.failed is not None and found.recording.failed.type == "AssertionError"
