@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 from sandbox.session.diagnosis import (
     Alias,
+    Call,
     CaughtException,
     Comparison,
     Diagnosis,
@@ -18,23 +19,29 @@ from sandbox.session.diagnosis import (
     Spectrum,
     Suspect,
 )
+from tools._places import format_place, shorten
+from tools._signals import signal_lines
 
-_MAX_SUSPECTS, _FEW_SUSPECTS = 4, 2
-_MAX_ALIASES = 2
+_MAX_SUSPECTS = 4
+_FEW_SUSPECTS = 1
+"""Of functions whose calls are not told."""
+_MAX_ALIASES = 1
 _MAX_KEPT = 2
-_LEAST = 0.3
+_LEAST = 0.8
 """Suspicion below which kept state is not told: nearly every program keeps some."""
-_BEHIND = 0.75
+_BESIDE = 2.0
+"""Suspicion of kept state that is told beside a signal or a shared object."""
+_BEHIND = 0.15
 """Less suspicion than the first one has, by which others are left out."""
 _MAX_VALUES = 2
-_MAX_LINKS, _FEW_LINKS = 6, 2
+_MAX_LINKS = 6
 _CLEAR = 1.05
 """Suspicion of kept state that is told beside lines that no passing test runs, on the way to the failure."""
 _ENOUGH = 5
 """Passing tests of which that tells something."""
 _ON_THE_WAY = 10_000
 """Distance below which a suspect is on the way to the failure."""
-_MAX_TEXT = 80
+_MAX_CALL = 150
 _MAX_ONLY = 2
 _MAX_COMPARISON = 1500
 _MAX_LENGTH = 2500
@@ -49,12 +56,14 @@ def render_diagnosis(found: Diagnosis) -> str:
     recording = found.recording or Recording()
     shown = select_shown(found)
     parts = [
+        *signal_lines(recording.signals),
         *_aliases_text(shown.aliases),
         *_kept_text(shown.kept),
         *map(_caught_line, recording.caught),
         *_suspects_text(found.spectrum, shown.suspects),
-        *(f"same code with other names: {one.of}() and {_place(one)}" for one in recording.alike),
+        *(f"same code with other names: {one.of}() and {format_place(one)}" for one in recording.alike),
         *_chain_text(recording, len(shown.links)),
+        *_calls_text(recording, found.spectrum or Spectrum()),
         *_values_text(recording, shown.links),
         *_notes(found, recording),
     ]
@@ -75,7 +84,7 @@ def _comparison_text(found: Comparison | None) -> list[str]:
         return []
     failed = found.against_failed
     ended = f"FAILS too: {failed.type} at {failed.path}:{failed.line}" if failed else found.against_outcome
-    head = f"against {_shorten(found.against)} ({ended or 'ended'}), "
+    head = f"against {shorten(found.against)} ({ended or 'ended'}), "
     if not found.functions:
         return [f"{head}can't be aligned: no function of the repository ran in both"]
     lines = [
@@ -97,13 +106,13 @@ def _parting_line(label: str, one: Parting) -> str:
     if one.next_here != one.next_there:
         ways = (f":{line}" if line else "its end" for line in (one.next_here, one.next_there))
         values.append("goes on at " + " | ".join(ways))
-    return f"  {label}: {_place(one)}: {_shorten(one.text)}   {', '.join(values)}"
+    return f"  {label}: {format_place(one)}: {shorten(one.text)}   {', '.join(values)}"
 
 
 def _only_text(label: str, found: list[OnlyCall]) -> list[str]:
     shown = [
-        f"  {label}: {_place(one.called)}"
-        + (f", from {_place(one)}: {_shorten(one.text, 60)}" if one.path else "")
+        f"  {label}: {format_place(one.called)}"
+        + (f", from {format_place(one)}: {shorten(one.text, 60)}" if one.path else "")
         for one in found[:_MAX_ONLY]
     ]
     left = len(found) - _MAX_ONLY
@@ -114,7 +123,7 @@ def _suspects_text(spectrum: Spectrum | None, found: list[Suspect]) -> list[str]
     if spectrum is None or not found:
         return []
     if not spectrum.passed:
-        lines = [f"  {_place(one)}: {_shorten(one.text)}" for one in found]
+        lines = [f"  {format_place(one)}: {shorten(one.text)}" for one in found]
         return ["no passing test to compare with; functions that ran:", *lines]
     lines = [_suspect_line(one, spectrum) for one in found]
     return [f"suspects (lines that set this test apart from {spectrum.passed} passing ones):", *lines]
@@ -123,7 +132,7 @@ def _suspects_text(spectrum: Spectrum | None, found: list[Suspect]) -> list[str]
 def _suspect_line(one: Suspect, spectrum: Spectrum) -> str:
     others = f"in {one.passing} of {spectrum.passed}" if one.passing else "only here"
     more = f", also :{', :'.join(map(str, one.more[:3]))}" if one.more else ""
-    return f"  {_place(one)}: {_shorten(one.text)}   ({others}{more})"
+    return f"  {format_place(one)}: {shorten(one.text)}   ({others}{more})"
 
 
 def _aliases_text(aliases: list[Alias]) -> list[str]:
@@ -137,17 +146,18 @@ def _alias_line(one: Alias) -> str:
             f"    changed at {_named(one.changed, 'through', one.through)}"
         )
     changed = "no longer the same object from" if one.parted else "changed at"
+    given = f"    given by {format_place(one.given)}: {shorten(one.given.text, 70)}\n" if one.given else ""
     return (
-        f"  {one.kind} stored at {_named(one.stored, 'as', one.name)}\n"
+        f"  {one.kind} stored at {_named(one.stored, 'as', one.name)}\n{given}"
         f"    {changed} {_named(one.changed, 'through', one.through)}"
     )
 
 
 def _named(place: Place, word: str, name: str) -> str:
     """A place with its source, and a name that its source does not tell."""
-    text = _shorten(place.text, 70)
+    text = shorten(place.text, 70)
     told = name.removesuffix(" +=").removesuffix(" =").removesuffix("[…]") in text
-    return f"{_place(place)}{'' if told else f' {word} {name}'}: {text}"
+    return f"{format_place(place)}{'' if told else f' {word} {name}'}: {text}"
 
 
 class Shown(NamedTuple):
@@ -160,17 +170,24 @@ class Shown(NamedTuple):
 
 
 def select_shown(found: Diagnosis) -> Shown:
-    """Select what is told: of suspects and of the way back less where shared objects or kept state tell more."""
+    """Select what is told: beside the calls and a finding of its own kind, neither suspects nor the way back.
+
+    Suspects are those whose calls are not told.
+    """
     recording, spectrum = found.recording or Recording(), found.spectrum or Spectrum()
     suspects = recording.suspects or spectrum.suspects
     is_clear = spectrum.passed >= _ENOUGH and any(
         not one.passing and one.distance < _ON_THE_WAY for one in recording.suspects
     )
     aliases = recording.aliases[:_MAX_ALIASES]
-    kept = _select_kept(recording.kept, _CLEAR if is_clear else _LEAST)
-    few = aliases or kept
-    suspects = suspects[: _FEW_SUSPECTS if few else _MAX_SUSPECTS]
-    return Shown(aliases, kept, suspects, recording.chain[: _FEW_LINKS if few else _MAX_LINKS])
+    least = _BESIDE if aliases or recording.signals else _CLEAR if is_clear else _LEAST
+    kept = _select_kept(recording.kept, least)
+    called = {(one.path, one.function) for one in recording.calls}
+    if called and (aliases or kept or recording.signals):
+        return Shown(aliases, kept, [], [])
+    suspects = [one for one in suspects if (one.path, one.function) not in called]
+    suspects = suspects[: _FEW_SUSPECTS if called else _MAX_SUSPECTS]
+    return Shown(aliases, kept, suspects, recording.chain[:_MAX_LINKS])
 
 
 def _select_kept(found: list[Kept], least: float) -> list[Kept]:
@@ -186,53 +203,77 @@ def _kept_text(found: list[Kept]) -> list[str]:
 def _kept_line(one: Kept) -> str:
     notes = [
         f"class attribute of :{one.shared_at}, the same for all instances" if one.shared_at else "",
-        f"of the object in {one.holder}, set at {_place(one.held)}" if one.held else "",
+        f"of the object in {one.holder}, set at {format_place(one.held)}" if one.held else "",
         "a global" if one.writers else "",
         f"it was a {one.was.strip('<>')}" if one.was else "",
     ]
     about = "; ".join(note for note in notes if note)
-    by = "".join(f"\n    by {_place(each)}{_writer_text(each)}" for each in one.writers)
-    value = f"   ({_shorten(one.value, 60)})" if one.value and not one.writers else ""
-    also = f"    also changed by {', '.join(map(_place, one.others))}\n" if one.others else ""
+    by = "".join(f"\n    by {format_place(each)}{_writer_text(each)}" for each in one.writers)
+    value = f"   ({shorten(one.value, 60)})" if one.value and not one.writers else ""
+    also = f"    also changed by {', '.join(map(format_place, one.others))}\n" if one.others else ""
     passed = (
-        f"    not changed by {', '.join(map(_place, one.passed_by))}, called since\n" if one.passed_by else ""
+        f"    not changed by {', '.join(map(format_place, one.passed_by))}, called since\n"
+        if one.passed_by
+        else ""
     )
     call = f" of {one.function}()" if one.function != one.read.function else ""
     done, later = ("written", f" in a later call{call}") if one.function else ("changed", "")
     then, now = (_arguments_text(one, which) for which in ("then", "now"))
     return (
-        f"  {one.name}{about and f' ({about})'} {done} at {_place(one.written)}: "
-        f"{_shorten(one.written.text, 60)}{value}{then}{by}\n"
+        f"  {one.name}{about and f' ({about})'} {done} at {format_place(one.written)}: "
+        f"{shorten(one.written.text, 60)}{value}{then}{by}\n"
         f"{passed}{also}"
-        f"    read{later} at {_place(one.read)}: {_shorten(one.read.text, 60)}{now}"
+        f"    read{later} at {format_place(one.read)}: {shorten(one.read.text, 60)}{now}"
     )
 
 
 def _writer_text(one: Place) -> str:
     """The source of a writer's line, unless that only begins its function."""
-    return "" if one.text.startswith(("def ", "async def ")) else f": {_shorten(one.text, 60)}"
+    return "" if one.text.startswith(("def ", "async def ")) else f": {shorten(one.text, 60)}"
 
 
 def _caught_line(one: CaughtException) -> str:
     message = f"{one.type}: {one.message}" if one.message else one.type
     is_here = (one.raised.path, one.raised.function) == (one.path, one.function)
-    caught = f"caught by :{one.line}" if is_here else f"caught at {_place(one)}"
-    return (
-        f"{_shorten(message)} was raised at {_place(one.raised)}: {_shorten(one.raised.text, 60)}; {caught}"
-    )
+    caught = f"caught by :{one.line}" if is_here else f"caught at {format_place(one)}"
+    return f"{shorten(message)} was raised at {format_place(one.raised)}: {shorten(one.raised.text, 60)}; {caught}"
 
 
 def _arguments_text(one: Kept, which: Literal["then", "now"]) -> str:
     """Format the arguments of one of two calls, as far as they differ from the other's."""
-    values = ", ".join(f"{each.name}={_shorten(getattr(each, which))}" for each in one.arguments)
+    values = ", ".join(f"{each.name}={shorten(getattr(each, which))}" for each in one.arguments)
     return f"   in {one.function.rpartition('.')[2]}({values})" if values else ""
+
+
+def _calls_text(recording: Recording, spectrum: Spectrum) -> list[str]:
+    """The calls, each with the line that sets its function apart from what passing tests run."""
+    if not recording.calls:
+        return []
+    rare = {(one.path, one.function): one for one in recording.suspects or spectrum.suspects}
+    beside = f"; how many of {spectrum.passed} passing tests run a line" if spectrum.passed else ""
+    number = f"{recording.functions} function{'s' * (recording.functions > 1)}"
+    head = f"calls that matter most, of {number}{beside}:"
+    lines = (_call_line(one, rare.get((one.path, one.function))) for one in recording.calls)
+    return [head, *lines]
+
+
+def _call_line(one: Call, rare: Suspect | None) -> str:
+    notes = [
+        f"{one.calls} calls" if one.calls > 1 else "",
+        f":{rare.line} in {rare.passing or 'none'}" if rare is not None else "",
+    ]
+    about = "; ".join(note for note in notes if note)
+    result = f" → {one.result}" if one.result else ""
+    at = f":{one.called_at} → " if one.called_at and not one.depth else "  " * one.depth
+    call = shorten(f"{one.path}:{one.line} {one.function}({one.arguments}){result}", _MAX_CALL)
+    return f"  {at}{call}{about and f'   ({about})'}"
 
 
 def _chain_text(recording: Recording, most: int) -> list[str]:
     """The links; of the first one, which is the failing line, the value alone."""
-    if not recording.chain:
-        return []
     shown = recording.chain[:most]
+    if not shown:
+        return []
     before = ["", *(one.value for one in shown)]
     lines = [_link_line(one, value, first=one is shown[0]) for one, value in zip(shown, before, strict=False)]
     one = recording.chain_class
@@ -244,18 +285,18 @@ def _chain_text(recording: Recording, most: int) -> list[str]:
 
 def _link_line(one: Link, before: str, *, first: bool) -> str:
     """A link; its value if it is another one than that of the link before."""
-    value = f" = {_shorten(one.value, 60)}" if one.value and one.value != before else ""
+    value = f" = {shorten(one.value, 60)}" if one.value and one.value != before else ""
     name = f"{one.name}{value}  " if one.name else ""
     if first:
-        return f"  {name}{_place(one)}" if name else f"  {_place(one)}: {_shorten(one.text, 70)}"
-    return f"  ← {name}{_place(one)}: {_shorten(one.text, 60)}"
+        return f"  {name}{format_place(one)}" if name else f"  {format_place(one)}: {shorten(one.text, 70)}"
+    return f"  ← {name}{format_place(one)}: {shorten(one.text, 60)}"
 
 
 def _values_text(recording: Recording, links: list[Link]) -> list[str]:
     """First appearances, but of those at lines of the way back."""
     told = {(one.path, one.line) for one in links}
     return [
-        f"{_shorten(one.value, 40)} appears first at {_place(one)} as {one.name}: {_shorten(one.text, 60)}"
+        f"{shorten(one.value, 40)} appears first at {format_place(one)} as {one.name}: {shorten(one.text, 60)}"
         for one in recording.values[:_MAX_VALUES]
         if (one.path, one.line) not in told
     ]
@@ -279,16 +320,4 @@ def _notes(found: Diagnosis, recording: Recording) -> list[str]:
         *(found.comparison.problems if found.comparison else []),
     ]
     notes += [f"a part of the analysis has failed ({problem})" for problem in problems[:2]]
-    return [f"note: {_shorten(note, 200)}" for note in notes[:5]]
-
-
-def _place(one: Place) -> str:
-    """Path, line and function; no test, which the answer names anyway."""
-    names = one.function.split(".")
-    call = "" if names[0] == "<module>" or names[-1].startswith("test") else f" {one.function}()"
-    return f"{one.path}:{one.line}{call}"
-
-
-def _shorten(text: str, longest: int = _MAX_TEXT) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
+    return [f"note: {shorten(note, 200)}" for note in notes[:5]]

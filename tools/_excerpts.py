@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sandbox.errors import InvalidArgument, NotFound
-from sandbox.session.diagnosis import Alike, Diagnosis, Kept, ObjectClass, Place, Recording
+from sandbox.session.diagnosis import Alias, Alike, Diagnosis, Kept, ObjectClass, Place, Recording
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
-from tools._diagnosis import select_shown
+from tools._diagnosis import Shown, select_shown
+from tools._places import shorten
 from tools._text import number_lines, number_without_docstring
 
 _MAX_FUNCTION = 1200
+_MAX_SHARED = 400
+"""Characters of a constructor that stores a shared object among others: one of its lines matters."""
+_MAX_REST = 700
+"""Characters of the part of a function that is shown where there is no room for more."""
 _MAX_FILES = 5
 _AROUND = 6
 """Lines shown before and after the named one of a function that is too long."""
@@ -27,6 +32,8 @@ _MAX_PIECES = 4
 _GAP = 3
 _MAX_ABOVE = 300
 """Lines above a named one that are searched for where its names are bound."""
+_MAX_DOCSTRING = 5000
+"""Characters of a docstring that is left out for the rest of a function to be shown whole."""
 _MAX_LINE = 160
 _LEAST_SECOND = 600
 """Characters that the first function leaves for others."""
@@ -35,7 +42,13 @@ _MAX_CLASS = 25
 _MAX_SMALL_FILE = 2400
 """Characters of a file that is shown whole where a function of it would be: it would be asked for next."""
 
+_LITTLE_MORE = 1.5
+"""Length of such a file to that of its function up to which it is shown after other functions, too."""
 
+_MAX_VALUE = 80
+VALUE = "◂"
+"""Before the value of a line, which is no source."""
+_NUMBER = re.compile(r"[ B>]{2} *(\d+) ")
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
@@ -48,40 +61,84 @@ class Excerpt(NamedTuple):
 
 
 async def read_excerpts(
-    session: Session, found: Diagnosis, shown: Collection[tuple[str, int]], room: int
+    session: Session,
+    found: Diagnosis,
+    shown: Collection[tuple[str, int]],
+    room: int,
+    callers: Sequence[Place] = (),
 ) -> list[Excerpt]:
     """Read the functions that matter most in a diagnosis.
 
     `shown`: paths and lines; functions with one of them are left out. `room`: characters in all, but for the first one.
+    `callers`: functions that a failure passed, come right after what the findings name.
     """
     files: dict[str, tuple[list[str], Marks]] = {}
-    wanted = _best_first(found)
+    values = _values_of_lines(found)
+    told_of = select_shown(found)
+    stored = [alias.stored for alias in told_of.aliases if not alias.places]
+    shared = {(one.path, one.function) for one in stored if one.function.endswith("__init__")}
+    wanted = _best_first(told_of, found.recording or Recording(), callers)
+    names: dict[str, list[str]] = {}
+    for place, *_ in wanted:
+        names.setdefault(place.path, []).append(place.function)
     excerpts: list[Excerpt] = []
+    seen: set[tuple[str, tuple[int, int]]] = set()
     for place, *others in wanted:
         if place.path not in files:
             if len(files) == _MAX_FILES:
                 continue
-            names = [each.function for each, *_ in wanted if each.path == place.path]
             try:
-                file, marks = await session.workspace.read_marked(place.path, names)
+                file, marks = await session.workspace.read_marked(place.path, names[place.path])
             except (InvalidArgument, NotFound):
                 continue
             files[place.path] = file.lines, marks
         lines = {line for path, line in shown if path == place.path}
-        if any(one.path == place.path and not one.function for one in excerpts):
+        span = _find_span(place, *files[place.path])
+        is_whole = any(one.path == place.path and not one.function for one in excerpts)
+        # Frames name a method without its class, so it may be there already.
+        if is_whole or span is None or (place.path, span) in seen:
             continue
         named = [one.line for one in (place, *others)]
-        text = _excerpt(place, *files[place.path], lines, named)
+        told = values.get((place.path, place.function), {})
+        is_shared = (place.path, place.function) in shared
+        source, marks = files[place.path]
+        longest = _MAX_SHARED if is_shared else _MAX_FUNCTION
+        text = _excerpt(place, source, marks, lines, named, told, longest)
         if len(text) > room and excerpts:
-            text = _excerpt(place, *files[place.path], lines, named[:1], _BESIDE)
-        whole = "" if lines or not text else _whole_file(place.path, files[place.path][0])
-        if whole and (len(whole) <= room or not excerpts):
+            text = _excerpt(place, source, marks, lines, named[:1], told, min(room, _MAX_REST))
+        if not text:
+            continue
+        whole = "" if lines else _whole_file(place.path, source)
+        is_wide = len(names[place.path]) > 1 and not excerpts
+        longest = _MAX_SMALL_FILE if is_wide else min(room, _LITTLE_MORE * len(text))
+        if whole and len(whole) <= longest:
             excerpts.append(Excerpt(place.path, "", whole))
             room -= len(whole)
-        elif text and (len(text) <= room or not excerpts):
+        elif len(text) <= room or not excerpts:
+            seen.add((place.path, span))
             room = room - len(text) if excerpts else max(room - len(text), _LEAST_SECOND)
             excerpts.append(Excerpt(place.path, place.function, text))
     return excerpts
+
+
+def _values_of_lines(found: Diagnosis) -> dict[tuple[str, str], dict[int, str]]:
+    """Values that were set or decided at the lines of the calls that are told, by path and function."""
+    calls = found.recording.calls if found.recording else []
+    return {
+        (one.path, one.function): {line: shorten(text, _MAX_VALUE) for line, text in one.lines}
+        for one in calls
+    }
+
+
+def _annotate(text: str, values: Mapping[int, str]) -> str:
+    """Add the values at lines behind them."""
+    lines = text.split("\n")
+    for index, line in enumerate(lines):
+        number = _NUMBER.match(line)
+        value = values.get(int(number[1])) if number else None
+        if value:
+            lines[index] = f"{line}   {VALUE} {value}"
+    return "\n".join(lines)
 
 
 def _whole_file(path: str, lines: Sequence[str]) -> str:
@@ -92,20 +149,23 @@ def _whole_file(path: str, lines: Sequence[str]) -> str:
     return text if len(text) <= _MAX_SMALL_FILE else ""
 
 
-def _best_first(found: Diagnosis) -> list[list[Place]]:
+def _best_first(shown: Shown, recording: Recording, callers: Sequence[Place]) -> list[list[Place]]:
     """The places in each function that the text names.
 
-    That of a call that failed before it began, of shared objects, of state that is kept and those with the same code, the
-    head of the class of the object that all comes from, those of this test alone, on the way back.
+    That of a call that failed before it began, of signals, of shared objects, of state that is kept and those with the same
+    code, the head of the class of the object that all comes from, of the calls that matter most, those of this test alone,
+    on the way back.
     """
-    shown, recording = select_shown(found), found.recording or Recording()
     of_object = recording.chain_class
     functions: dict[tuple[str, str], list[Place]] = {}
     for place in (
         *(one for one in shown.links if one.refused),
-        *(place for alias in shown.aliases for place in (alias.changed, alias.stored)),
+        *(place for one in recording.signals for place in one.places if not _is_test(place)),
+        *(place for alias in shown.aliases for place in _places_of_alias(alias)),
         *_with_alike([place for kept in shown.kept for place in _places_of(kept)], recording.alike),
         *([of_object] if of_object and of_object.last - of_object.line < _MAX_CLASS else []),
+        *callers,
+        *_suspect_calls(recording),
         *shown.suspects,
         *shown.links,
     ):
@@ -114,9 +174,23 @@ def _best_first(found: Diagnosis) -> list[list[Place]]:
     return list(functions.values())
 
 
+def _suspect_calls(recording: Recording) -> list[Place]:
+    """The functions of the calls that are told, each at its most suspect line, the most suspect first."""
+    best = sorted(recording.calls, key=lambda one: -one.score)
+    return [Place(path=one.path, line=one.suspect_line or one.line, function=one.function) for one in best]
+
+
+def _is_test(place: Place) -> bool:
+    return place.function.rpartition(".")[2].startswith("test")
+
+
 def _with_alike(places: list[Place], alike: list[Alike]) -> list[Place]:
     """Places, each with the functions right behind it that have the same code."""
     return [each for place in places for each in (place, *(one for one in alike if one.of == place.function))]
+
+
+def _places_of_alias(alias: Alias) -> list[Place]:
+    return [alias.changed, alias.stored, *([alias.given] if alias.given else [])]
 
 
 def _places_of(kept: Kept) -> list[Place]:
@@ -125,42 +199,83 @@ def _places_of(kept: Kept) -> list[Place]:
     return [*kept.writers, *kept.passed_by, kept.written, kept.read, *held, *kept.others]
 
 
+def _find_span(place: Place, lines: Sequence[str], marks: Marks) -> tuple[int, int] | None:
+    """First and last line of the innermost function of a place, or of the head of a class; None if it is not there."""
+    if isinstance(place, ObjectClass):
+        return (place.line, place.last) if place.line <= place.last <= len(lines) else None
+    spans = [
+        (first, last)
+        for one in marks.definitions
+        if one.name == place.function
+        for _, first, last in one.found
+        if first <= place.line <= last <= len(lines)
+    ]
+    return min(spans, key=lambda each: each[1] - each[0], default=None)
+
+
 def _excerpt(
     place: Place,
     lines: Sequence[str],
     marks: Marks,
     shown: Collection[int],
     named: Sequence[int],
-    around: int = _AROUND,
+    values: Mapping[int, str],
+    longest: int = _MAX_FUNCTION,
 ) -> str:
-    """The function of a place, or if it is long the lines around it and around those `named` near it.
+    """The function of a place with the `values` at its lines; of a long one the lines with values nearest to the place.
 
-    "" if a line of it is shown, or it is not there.
+    Without values, of a long one the lines around the place and around those `named` near it. "" if a line of it is shown,
+    or it is not there.
     """
-    if isinstance(place, ObjectClass):
-        ranges = [(place.line, place.last)] if place.line <= place.last <= len(lines) else []
-    else:
-        ranges = [
-            (first, last)
-            for one in marks.definitions
-            if one.name == place.function
-            for _, first, last in one.found
-            if first <= place.line <= last <= len(lines)
-        ]
-    if not ranges:
-        return ""
-    first, last = min(ranges, key=lambda each: each[1] - each[0])
-    if any(first <= line <= last for line in shown):
+    first, last = _find_span(place, lines, marks) or (0, -1)
+    if not first or any(first <= line <= last for line in shown):
         return ""
     head = f"{place.path} {place.function}"
-    whole = f"{head}\n{number_without_docstring(list(_clipped(lines, first, last)), first)}"
-    if len(whole) <= _MAX_FUNCTION and around == _AROUND:
-        return whole
-    windows = _windows(place, list(_clipped(lines, first, last)), first, named, around)
+    source = list(_clipped(lines, first, last))
+    if sum(map(len, source)) <= _MAX_DOCSTRING + longest:
+        whole = _annotate(f"{head}\n{number_without_docstring(source, first)}", values)
+        if len(whole) <= longest:
+            return whole
+    if values:
+        inside = [line - first for line in named if first <= line <= last]
+        bound = [
+            first + index
+            for line in inside
+            for binding in _find_bindings(source, line)
+            for index in (range(binding, line) if line - binding <= _STRETCH else [binding])
+        ]
+        near = sorted(values, key=lambda line: abs(line - place.line))
+        return _longest_part(
+            head, source, first, list(dict.fromkeys([*named, *bound, *near])), values, longest
+        )
+    around = _AROUND if longest == _MAX_FUNCTION else _BESIDE
+    windows = _windows(place, source, first, named, around)
     pieces = (
-        number_without_docstring(list(_clipped(lines, start, end)), start) for start, end in _merge(windows)
+        number_without_docstring(source[start - first : end - first + 1], start)
+        for start, end in _merge(windows)
     )
     return f"{head}, parts\n" + "\n  …\n".join(pieces)
+
+
+def _longest_part(
+    head: str,
+    source: Sequence[str],
+    first: int,
+    wanted: Sequence[int],
+    values: Mapping[int, str],
+    longest: int,
+) -> str:
+    """As many of the lines `wanted` of a function, the first ones, as fit, with the few between two of them."""
+    text = ""
+    inside = [line for line in wanted if first <= line < first + len(source)]
+    for number in range(1, len(inside) + 1):
+        ranges = _merge([(line, line) for line in inside[:number]])
+        pieces = [number_lines(source[start - first : end - first + 1], start) for start, end in ranges]
+        longer = _annotate(f"{head}, parts\n" + "\n  …\n".join(pieces), values)
+        if text and len(longer) > longest:
+            break
+        text = longer
+    return text
 
 
 def _windows(

@@ -11,11 +11,11 @@ from pydantic import Field
 from sandbox.errors import InvalidArgument, PdboxError
 from sandbox.host_files import in_thread
 from sandbox.session.debugger import Function, StopReply
-from sandbox.session.diagnosis import Diagnosis
+from sandbox.session.diagnosis import Diagnosis, Place
 from sandbox.session.session import Session
 from sandbox.session.test_command import PYTEST
 from tools._diagnosis import render_diagnosis
-from tools._excerpts import Excerpt, read_excerpts
+from tools._excerpts import VALUE, Excerpt, read_excerpts
 from tools._stop import StopAnswer
 from tools._stop import answer as stop_answer
 from tools._stop import render as render_stop
@@ -26,9 +26,10 @@ from tools._truncation import SourceText, Truncatable
 _MAX_STOPS = 100
 _MAX_VALUE = 300
 _MAX_OTHERS, _MAX_NAME = 3, 150
+_MAX_CALLERS = 2
 _WHOLE = 4000
 """Characters of an answer, which the source of functions fills up."""
-_LEAST_SOURCE = 2200
+_LEAST_SOURCE = 2000
 """Characters of source that are shown whatever the rest takes."""
 _NOT_FAILED = "no diagnosis: this test has not failed, neither alone nor among all tests"
 _NOT_REACHED = "no diagnosis: alone this test passes, and among all tests its failure was not reached"
@@ -68,8 +69,8 @@ async def diagnose(
 ) -> DiagnoseAnswer:
     """Find the cause of a failing test: stops `pdb` post mortem at its failure, tells where its wrong value came from.
 
-    Runs it and its file again, observed: lines that set it apart from passing tests,
-    objects shared by two names, the way back. `pdb` goes on from there.
+    Runs it and its file again, observed: the calls that matter with values, objects
+    shared by two names, state kept, the way back. `pdb` goes on from there.
     """
     end = time.monotonic() + timeout_s
     if not (test or entrypoint):
@@ -99,7 +100,7 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
     """Add the functions that the diagnosis names, then those that the failing line called, as far as there is room."""
     answer = whole.model_copy(update={"called": []})
     room = max(_LEAST_SOURCE, _WHOLE - len(render(answer)))
-    excerpts = await read_excerpts(session, found, _places_in(answer), room)
+    excerpts = await read_excerpts(session, found, _places_in(answer), room, _callers_in(answer))
     functions = [one.text for one in excerpts]
     called = list(_not_shown(whole.called, excerpts, room - sum(map(len, functions))))
     return answer.model_copy(update={"called": called, "functions": functions})
@@ -120,7 +121,7 @@ async def _first_failing(session: Session, report: Report, timeout_s: float) -> 
     """The first failing test of the last `eval`, which runs now if there was none; None if none fails."""
     if not session.metadata.outcomes and session.entrypoint:
         report("running the tests")
-        await session.evaluate(timeout_s=timeout_s, past_errors=True)
+        await session.evaluate(timeout_s=timeout_s, past_errors=True, before=False)
     return session.metadata.first_failing
 
 
@@ -194,11 +195,20 @@ def _places_in(stop: StopAnswer) -> list[tuple[str, int]]:
     return [(one.path, one.line) for one in frames]
 
 
+def _callers_in(stop: StopAnswer) -> list[Place]:
+    """The functions between the test and an exception, the innermost first: their source is not among the stop's."""
+    between = stop.call_path[1:-1] if stop.frame else []
+    return [Place(path=one.path, line=one.line, function=one.function) for one in reversed(between)][
+        :_MAX_CALLERS
+    ]
+
+
 def render(answer: DiagnoseAnswer) -> str:
     """Format the stop, the expressions, the diagnosis, and the functions that it names."""
-    values = ["expressions:", *(f"  {value}" for value in answer.values)] if answer.values else []
-    functions = ["source of functions named above:", *answer.functions] if answer.functions else []
-    return "\n".join([render_stop(answer), *_others(answer), *values, answer.diagnosis, *functions])
+    evaluated = ["expressions:", *(f"  {value}" for value in answer.values)] if answer.values else []
+    values = f" ({VALUE} value in the call told)" if any(VALUE in text for text in answer.functions) else ""
+    functions = [f"source of functions named above{values}:", *answer.functions] if answer.functions else []
+    return "\n".join([render_stop(answer), *_others(answer), *evaluated, answer.diagnosis, *functions])
 
 
 def _others_than(test: str | None, session: Session) -> tuple[list[str], int]:

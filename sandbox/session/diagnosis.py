@@ -64,6 +64,8 @@ class Alias(GuestData):
     """
 
     stored: Place
+    given: Place | None = None
+    """Place at which it was given as an argument, if it was stored in a function called there."""
     name: Text
     changed: Place
     through: Text
@@ -149,6 +151,35 @@ class Alike(Place):
     of: Text = ""
 
 
+class Call(Place):
+    """A call of the failing test, with the line of its definition; depth 0 for those that no other one told has made."""
+
+    depth: Number = 0
+    called_at: Number = 0
+    """Line of the test, or of the program, that led to it; 0 if it is not recorded."""
+    calls: Number = 0
+    """Number of calls of the function."""
+    suspect_line: Number = 0
+    score: Annotated[float, Field(allow_inf_nan=False)] = 0.0
+    arguments: Text = ""
+    result: Text = ""
+    lines: Annotated[list[tuple[Number, Text]], Field(max_length=100)] = []
+    """Lines of the function with what was set or decided there last."""
+
+
+class Signal(GuestData):
+    """A sign of a fault; its kind tells of which places and values (`tools/_signals.py`)."""
+
+    kind: Text
+    name: Text = ""
+    value: Text = ""
+    other: Text = ""
+    """A second value."""
+    holder: Text = ""
+    """Name under which the caller has the first value: `self.debug`, `kwargs['debug']`."""
+    places: Annotated[list[Place], Field(min_length=2, max_length=5)]
+
+
 class Recording(GuestData):
     """Findings from the recorded values of the failing test."""
 
@@ -165,7 +196,12 @@ class Recording(GuestData):
     """Class of the object that the chain ends at."""
     values: Annotated[list[Found], Field(max_length=10)] = []
     caught: Annotated[list[CaughtException], Field(max_length=10)] = []
+    signals: Annotated[list[Signal], Field(max_length=20)] = []
     alike: Annotated[list[Alike], Field(max_length=10)] = []
+    calls: Annotated[list[Call], Field(max_length=50)] = []
+    """Those that matter most, in order."""
+    functions: Number = 0
+    """Number of functions that the test has called."""
     suspects: Annotated[list[Suspect], Field(max_length=100)] = []
     """The spectrum's suspects in a better order."""
     problems: Annotated[list[Text], Field(max_length=20)] = []

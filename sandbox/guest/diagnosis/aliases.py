@@ -42,7 +42,7 @@ def find(events, holders, is_test_code, score_of_line, distances):
             score += 3 * suspicion
             score += (holder.event in distances) + (change in distances)
             key = (stored.scope.filename, stored.line, changed.scope.filename, changed.line)
-            if key not in best or best[key][0] < score:
+            if key not in best or best[key][0] <= score:
                 best[key] = (score, holder.event, holder.name, change, through)
     return sorted(best.values(), key=lambda found: (-found[0], found[1]))[:MAX_ALIASES]
 

@@ -6,11 +6,13 @@ import re
 import sys
 
 from ..debugger.isolation.pristine import os
-from . import aliases, caught, chain, failure, kept_state, repeated, values
+from . import aliases, call_tree, caught, chain, failure, kept_state, repeated, values
 from . import sites as kinds
-from .events import Events, frame_number, is_atom, method_code
+from .calls import Calls
+from .events import Events, frame_number, is_atom, method_codes
 from .job import guarded
 from .safe_values import class_name, text_of, type_name
+from .signals import finding
 from .slicing import Slice
 from .sources import Sources
 
@@ -18,6 +20,7 @@ _MAX_SLICE = 30_000
 FAR = 10_000
 """Distance of what is not on the way to the failure."""
 _NEAR = 30
+_MAX_HANDED_ON = 5
 _MAX_OTHERS = 3
 _TEXT = re.compile(r"(['\"])(.*?)\1")
 _MIN_TEXT = 6
@@ -45,6 +48,7 @@ class _Analysis:
             events.outermost = frame_number(self._frames[0][0], events.modules)
         self._sides = sides or _sides_of_unittest(exc)
         self._slice = Slice(events, self._starts(), _MAX_SLICE)
+        self._recorded = Calls(events)
 
     def result(self):
         found = {
@@ -52,9 +56,11 @@ class _Analysis:
             "kept": self._kept() or [],
             "values": self._values() or [],
             "caught": self._caught() or [],
+            "signals": self._signals() or [],
             "suspects": self._suspects() or [],
         }
         found.update(self._chain() or {})
+        found.update(self._calls() or {})
         found["alike"] = self._alike(found) or []
         return found
 
@@ -90,6 +96,7 @@ class _Analysis:
         held = self._events.stored_value_event(stored) if is_parted else change
         return {
             "stored": self._place(stored),
+            "given": self._given(stored),
             "name": name[:100],
             "changed": self._place(change),
             "through": (through if is_parted else aliases.change_text(self._events, change))[:100],
@@ -97,11 +104,35 @@ class _Analysis:
             "parted": is_parted,
         }
 
+    def _given(self, stored):
+        """Place at which an object that a function stores was given to it, or to its callers that handed it on; else None."""
+        events, given = self._events, None
+        site = events.site(stored)
+        is_store = site.kind in (kinds.BASE, kinds.ITEM) and site.extra[0] == "store"
+        event = events.stored_value_event(stored) if is_store else None
+        target = None if event is None else events.value_of[event]
+        for _ in range(_MAX_HANDED_ON if event is not None else 0):
+            names = [dep for dep in events.site(event).deps if type(dep) is str]
+            writers = [events.writer(name, event) for name in names]
+            found = [one for one in writers if one is not None and events.value_of[one] is target]
+            event = events.argument_of(found[0]) if found and self._is_parameter(found[0]) else None
+            if event is None:
+                break
+            given = event
+        if given is None or self._job.is_test_code(events.site(given).scope.filename):
+            return None
+        return self._place(given)
+
+    def _is_parameter(self, event):
+        return self._events.site(event).kind == kinds.PARAMETER
+
     @guarded
     def _kept(self):
         wrong_at = values.first_event(self._events, self._wanted(), self._job.is_test_code)
         test = self._job.is_test_code
-        found = kept_state.find(self._events, test, self._score, self._slice.distance, wrong_at)
+        found = kept_state.find(
+            self._events, self._recorded, test, self._score, self._slice.distance, wrong_at
+        )
         holders = kept_state.holders(self._events, [(write, read) for _, write, read, *_ in found], test)
         return [
             {
@@ -203,6 +234,35 @@ class _Analysis:
         raised = self._place_at(filename, line, self._sources.function_at(filename, line)[0])
         return {**self._place(event), "type": exc.type[:100], "message": exc.message, "raised": raised}
 
+    @guarded
+    def _calls(self):
+        told = {frame_number(frame, self._events.modules) for frame, _ in self._frames}
+        calls, functions = call_tree.select_calls(
+            self._events, self._recorded, self._job.is_test_code, self._score, self._slice.distance, told
+        )
+        return {
+            "calls": [{**self._place(one.pop("entered")), **one} for one in calls],
+            "functions": functions,
+        }
+
+    @guarded
+    def _signals(self):
+        test = self._job.is_test_code
+        found = finding.find(
+            self._events, self._recorded, self._sources, test, self._score, self._slice.distance
+        )
+        return [
+            {
+                "kind": one.kind,
+                "name": one.name[:100],
+                "value": one.value[:200],
+                "other": one.other[:200],
+                "holder": one.holder[:100],
+                "places": [self._place_at(*place) for place in one.places],
+            }
+            for one in found
+        ]
+
     def _wanted(self):
         """Distinctive wrong values: of the failing comparison, or in the exception."""
         if self._sides is not None:
@@ -229,7 +289,15 @@ class _Analysis:
         suspects = list(self._spectrum.get("suspects") or [])
         for one in suspects:
             self._move(one, nearest.get((one["path"], one["function"], one["score"])))
-        suspects = [one for one in suspects if one["distance"] < FAR or not _describes(one["function"])]
+        describing = {
+            (self._job.relative(scope.filename), scope.name)
+            for scope in call_tree.only_describing(self._events)
+        }
+        suspects = [
+            one
+            for one in suspects
+            if one["distance"] < FAR or (one["path"], one["function"]) not in describing
+        ]
         suspects.sort(key=lambda one: (-one["score"], one["distance"]))
         return suspects[:10]
 
@@ -331,7 +399,7 @@ class _Analysis:
         for event in range(last, max(-1, last - _NEAR), -1):
             site = self._events.site(event)
             if site.kind == kinds.BASE and site.name + "()" in message:
-                code = method_code(self._events.value_of[event], site.name)
+                code = next(method_codes(self._events.value_of[event], site.name), None)
                 if code is None or not self._job.project.has(code.co_filename):
                     continue
                 function, _ = self._sources.function_at(code.co_filename, code.co_firstlineno)
@@ -375,11 +443,6 @@ class _Analysis:
 
 _MAY_BE_NONE = (kinds.CALL, kinds.ARGUMENT, kinds.STORE, kinds.RETURN, kinds.BASE, kinds.ITEM, kinds.ITERABLE)
 _TARGETS = (kinds.STORE, kinds.RETURN, kinds.YIELD, kinds.PARAMETER, kinds.BASE, kinds.ITEM, kinds.ELEMENT)
-
-
-def _describes(function):
-    """True for a method by which a failure is described: it runs because a test has failed."""
-    return function.rpartition(".")[2] in ("__repr__", "__str__", "__format__")
 
 
 def _sides_of_unittest(exc):

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import islice
 
 from . import sites as kinds
 from .events import is_atom
 from .safe_values import text_of
 
 _MAX_DEPTH = 60
-_MAX_PARAMETERS = 20
+_MAX_PARAMETERS = 19
 MAX_DIFFERING = 2
+
+
+def describes(function):
+    """True for a method by which a failure is described: it runs because a test has failed."""
+    return function.rpartition(".")[2] in ("__repr__", "__str__", "__format__")
 
 
 class Calls:
@@ -32,13 +38,9 @@ class Calls:
 
     def receiver(self, frame):
         """The object of a method that was called: its first argument; None for a function without arguments."""
-        events, first = self._events, self._events.entered[frame] + 1
-        is_own = first < len(events) and events.frame_of[first] == frame
-        is_method = (
-            is_own
-            and events.site(first).kind == kinds.PARAMETER
-            and events.site(first).name in ("self", "cls")
-        )
+        events = self._events
+        first = next(events.parameters(frame), None)
+        is_method = first is not None and events.site(first).name in ("self", "cls")
         return events.value_of[first] if is_method else None
 
     def has_result(self, frame):
@@ -89,15 +91,12 @@ class Calls:
 
     def _arguments(self, frame):
         """Name -> value of the arguments of a call that are plain values."""
-        events, found = self._events, {}
-        entered = events.entered[frame]
-        for event in range(entered + 1, min(entered + _MAX_PARAMETERS, len(events))):
-            site = events.site(event)
-            if site.kind != kinds.PARAMETER or events.frame_of[event] != frame:
-                break
-            if _is_plain(events.value_of[event]):
-                found[site.name] = events.value_of[event]
-        return found
+        events = self._events
+        return {
+            events.site(event).name: events.value_of[event]
+            for event in islice(events.parameters(frame), _MAX_PARAMETERS)
+            if _is_plain(events.value_of[event])
+        }
 
 
 def _is_plain(value):

@@ -39,6 +39,11 @@ def is_atom(value):
     return id(type(value)) in _ATOMS
 
 
+def is_same(value, other):
+    """True for one object, and for equal values that can't change, of one type."""
+    return value is other or (is_atom(value) and type(value) is type(other) and value == other)
+
+
 def is_container(value):
     """True for a builtin container that can change."""
     return id(type(value)) in _CONTAINERS
@@ -212,6 +217,21 @@ class Events:
         numbers = [number for number in self._by_site if self.sites[number].kind == kind]
         return sorted(event for number in numbers for event in self._by_site[number])
 
+    def parameters(self, frame):
+        """Yield the events of the parameters of a call."""
+        for event in range(self.entered[frame] + 1, len(self)):
+            if self.site(event).kind != kinds.PARAMETER or self.frame_of[event] != frame:
+                return
+            yield event
+
+    def executed_sites(self):
+        """All sites with an event."""
+        return [self.sites[number] for number in self._by_site]
+
+    def of_site(self, number):
+        """Events of a site, in order."""
+        return self._by_site.get(number, ())
+
     def has_changes(self, first, last):
         """True if something was changed from event `first` to `last`."""
         return any(self._is_change(event) for event in range(first, last + 1))
@@ -356,11 +376,10 @@ def frame_number(frame, modules):
     return number if type(number) is int else None
 
 
-def method_code(target, name):
-    """The code of a method that a class defines in Python; None for others."""
+def method_codes(target, name):
+    """Yield the code of a method in each class of an object that defines it in Python, the nearest first."""
     kind = target if type(target) is type else type(target)
     for above in _MRO(kind):
         found = _NAMESPACE(above).get(name)
         if type(found) is types.FunctionType:
-            return found.__code__
-    return None
+            yield found.__code__

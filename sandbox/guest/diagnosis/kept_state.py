@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from . import sites as kinds
 from .aliases import change_name
-from .calls import Calls
-from .events import is_atom, is_container
+from .events import is_atom, is_container, is_same
 from .safe_values import text_of
 from .slicing import arguments_of
 
@@ -27,7 +26,7 @@ _OTHER_ARGUMENTS, _MEMOIZED, _PASSED_BY = 1.0, -0.5, 0.75
 """Suspicion of an item written for other arguments, of one that is only looked up again, and of state that calls left."""
 
 
-def find(events, is_test_code, score_of_line, distances, wrong_at):
+def find(events, calls, is_test_code, score_of_line, distances, wrong_at):
     """Suspect (score, event of the write, event of the read, scope of the function, arguments, passed by), the best first.
 
     The scope is that of a function of which one call wrote and a later call reads; None for a global, which different
@@ -36,7 +35,7 @@ def find(events, is_test_code, score_of_line, distances, wrong_at):
     that wrote and the one that read. `passed by`: first events of calls of methods of the same object between the two,
     which changed something, but not this. What a container keeps inside comes after what its users keep in it.
     """
-    calls, best, looks = Calls(events), {}, 0
+    best, looks = {}, 0
     wrong_frame = None if wrong_at is None else events.frame_of[wrong_at]
     for read, write in _pairs(events):
         write = _first_of_same(events, write)
@@ -108,14 +107,10 @@ def _first_of_same(events, write):
         if before is None:
             break
         stored = events.stored_value_event(write)
-        if not _is_same(events.value_of[stored], events.value_of[before]):
+        if not is_same(events.value_of[stored], events.value_of[before]):
             break
         write = events.attribute_writer(events.value_of[write], events.site(write).name, write)
     return write
-
-
-def _is_same(value, other):
-    return value is other or (is_atom(value) and type(value) is type(other) and value == other)
 
 
 def _is_restored(events, write):
@@ -132,7 +127,7 @@ def _is_restored(events, write):
     old = None if before is None or changed == before else events.stored_value_event(before)
     if old is None:
         return False
-    return _is_same(events.value_of[stored], events.value_of[old])
+    return is_same(events.value_of[stored], events.value_of[old])
 
 
 def _passed_by(events, calls, write, read, scope, is_test_code):

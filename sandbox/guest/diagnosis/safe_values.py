@@ -58,7 +58,8 @@ def _sequence(value, kind, depth):
     for item in list(value)[:_ITEMS]:
         parts.append(text_of(item, depth - 1))
     more = ["… %d more" % (len(value) - _ITEMS)] if len(value) > _ITEMS else []
-    return (opening + ", ".join(parts + more) + closing)[: 2 * _MAX]
+    comma = "," if kind is tuple and len(value) == 1 else ""
+    return (opening + ", ".join(parts + more) + comma + closing)[: 2 * _MAX]
 
 
 def _count(value):

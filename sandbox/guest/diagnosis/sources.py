@@ -40,7 +40,7 @@ class Sources:
                     data = file.read(MAX_SOURCE)
             except OSError:
                 data = b""
-            self._lines[filename] = data.decode("utf-8", "replace").split("\n")
+            self._lines[filename] = data.decode("utf-8-sig", "replace").split("\n")
         return self._lines[filename]
 
     def _tree(self, filename):
@@ -48,6 +48,10 @@ class Sources:
         if self._last_tree[0] != filename:
             self._last_tree = filename, _parse("\n".join(self.lines(filename)))
         return self._last_tree[1]
+
+    def definitions(self, filename):
+        """(qualified name, syntax tree) of each function and class of a file."""
+        return list(_definitions_in(self._tree(filename)))
 
     def class_attribute(self, filename, method, name):
         """Line at which the class of a method sets an attribute for all instances; 0 if instances have their own."""

@@ -11,17 +11,37 @@ HEAD = "import unittest\nfrom shop import *\n\nclass Case(unittest.TestCase):\n"
 CASE = "test_shop.Case.test_bad"
 
 
-def test_a_recording_that_fails_otherwise_is_not_used(diagnose: Diagnose) -> None:
-    shop = "def names():\n    x = 1\n    raise ValueError(str(sorted(locals())))\n"
+@pytest.mark.parametrize(
+    ("failing", "differs"),
+    [
+        (
+            "    if len(locals()) > 1: raise ValueError(1)\n    raise ValueError(1)\n",
+            "ValueError: 1 at shop.py:3",
+        ),
+        ("    raise (KeyError if len(locals()) > 1 else ValueError)(1)\n", "KeyError: 1 at shop.py:3"),
+    ],
+)
+def test_a_recording_that_fails_at_another_line_or_with_another_type_is_not_used(
+    diagnose: Diagnose, failing: str, differs: str
+) -> None:
+    shop = "def names():\n    x = 1\n" + failing
     found = diagnose(
         {"shop.py": shop, "test_shop.py": HEAD + "    def test_bad(self):\n        names()\n"}, CASE
     )
     assert found.spectrum is not None
     assert found.spectrum.plain is not None
-    assert (found.spectrum.plain.message, found.spectrum.plain.line) == ("['x']", 3)
+    assert found.spectrum.plain.type == "ValueError"
     assert found.recording is not None
-    assert found.recording.differs == "ValueError: ['_@frame', 'x'] at shop.py:3"
+    assert found.recording.differs == differs
     assert (found.recording.chain, found.recording.aliases) == ([], [])
+
+
+def test_a_recording_with_the_same_failure_but_for_a_random_path_is_used(diagnose: Diagnose) -> None:
+    shop = "import tempfile\n\ndef folder():\n    path = tempfile.mkdtemp(prefix='data_')\n    return path + '/x'\n"
+    tests = HEAD + "    def test_bad(self):\n        assert folder() == '/config/x', folder()\n"
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
+    assert found.recording is not None and found.recording.differs == ""
+    assert [link.name for link in found.recording.chain][-2:] == ["folder()", "path"]
 
 
 def test_of_too_many_events_the_last_ones_are_kept(

@@ -1,0 +1,222 @@
+"""The calls of a failing test that matter most to its failure, nested as they happened, with arguments and results."""
+
+from __future__ import annotations
+
+import math
+
+from . import sites as kinds
+from .calls import describes
+from .events import is_atom
+from .safe_values import text_of, type_name
+
+_MAX_CALLS = 10
+_FARNESS, _FAR = 0.02, 20
+"""Suspicion that one step further from the failure must outweigh; the steps of a call that is not on the way to it."""
+_LENGTH, _LONG = 0.5, math.log(50)
+"""Suspicion that a long function has more than a short one: there is more in it that can be wrong."""
+_REPEATED = 0.05
+"""Suspicion less for each e-fold of calls: functions that are called often are helpers."""
+_MAX_DEPTH = 60
+_MAX_ARGUMENTS = 4
+_MAX_ARGUMENT, _MAX_RESULT = 40, 60
+_MAX_LINES = 40
+_MAX_ON_LINE = 60
+
+
+class _Function:
+    """A function that a test has called: how often, how suspect, and the call nearest to the failure, told for all."""
+
+    __slots__ = ("above", "calls", "distance", "frame", "length", "line", "score")
+
+    def __init__(self):
+        self.calls, self.frame, self.distance, self.score, self.length = 0, -1, _FAR, 0.0, 0
+        self.line = 0
+        """The most suspect one."""
+        self.above = []
+        """(frame, line) of the callers, from the nearest to the test."""
+
+    def rank(self):
+        length = min(1.0, math.log(self.length + 1) / _LONG)
+        return self.score - _FARNESS * self.distance + _LENGTH * length - _REPEATED * math.log(self.calls)
+
+
+def select_calls(events, calls, is_test, score, distance, told):
+    """Select the calls that matter most, in order, and count the functions that the test has called.
+
+    Each is {entered: event of its start, depth: among those selected, called_at: line of the test or 0, calls: of
+    its function, suspect_line, score, arguments, result, lines: see `_lines`}. `is_test(filename)`; `score(site)`: its
+    suspicion; `distance`: event -> steps from the failure; `told`: frames that the answer tells anyway.
+    """
+    functions = _functions(events, is_test, score, distance)
+    ranked = sorted(functions, key=lambda one: (-one.rank(), one.frame))
+    ranked = [one for one in ranked if one.frame not in told][:_MAX_CALLS]
+    frames, selected = {one.frame for one in ranked}, []
+    lines = _lines(events, frames)
+    for one in sorted(ranked, key=lambda one: events.entered[one.frame]):
+        selected.append(
+            {
+                "entered": events.entered[one.frame],
+                "depth": sum(frame in frames for frame, _ in one.above),
+                "called_at": one.above[-1][1],
+                "calls": one.calls,
+                "suspect_line": one.line,
+                "score": round(one.rank(), 3),
+                "arguments": _arguments(events, one.frame),
+                "result": _result(events, calls, one.frame),
+                "lines": lines[one.frame],
+            }
+        )
+    return selected, len(functions)
+
+
+def only_describing(events):
+    """Scopes of functions that ran only to describe a failure: methods like `__repr__`, and what they call."""
+    describing, others, frames = set(), set(), set()
+    for frame, event in events.entered.items():
+        scope, caller = events.site(event).scope, events.caller_event(frame)
+        if describes(scope.name) or caller is not None and events.frame_of[caller] in frames:
+            frames.add(frame)
+            describing.add(scope)
+        else:
+            others.add(scope)
+    return describing - others
+
+
+def _functions(events, is_test, score, distance):
+    """The functions outside of tests that ran after the first test function had begun, and were called by one.
+
+    Without tests: those that the failing code of a module has called. Without the start of the test, which a long one
+    loses: those whose callers are known as far as the recording goes.
+    """
+    nearest, nearest_of_site = {}, {}
+    for event, steps in distance.items():
+        site, frame = events.site(event), events.frame_of[event]
+        if site.kind not in (kinds.ENTER, kinds.PARAMETER):
+            nearest[frame] = min(steps, nearest.get(frame, steps))
+            nearest_of_site[site.number] = min(steps, nearest_of_site.get(site.number, steps))
+    begins = events.entered.get(events.outermost)
+    functions, begun = {}, begins is None or events.site(begins).scope.parent is None
+    for frame, event in events.entered.items():
+        scope = events.site(event).scope
+        if scope.parent is None or scope.is_class or describes(scope.name):
+            continue
+        if is_test(scope.filename):
+            begun = True
+        elif begun:
+            one = functions.setdefault(scope, _Function())
+            one.calls += 1
+            steps = min(nearest.get(frame, _FAR), _FAR)
+            if one.frame < 0 or steps <= one.distance:
+                one.frame, one.distance = frame, steps
+    best = {}
+    for site in events.executed_sites():
+        one = functions.get(site.scope)
+        if one is None:
+            continue
+        one.score, one.length = max(one.score, score(site)), one.length + 1
+        if site.kind not in (kinds.ENTER, kinds.PARAMETER):
+            key = (score(site), -nearest_of_site.get(site.number, _FAR), -site.line)
+            if key > best.get(site.scope, (-1,)):
+                best[site.scope], one.line = key, site.line
+    for one in functions.values():
+        one.above = _callers(events, one.frame, is_test)
+    return [one for one in functions.values() if one.above]
+
+
+def _callers(events, frame, is_test):
+    """(frame, line) of the callers up to the test, or as far as known; empty if there is none, or they describe a failure."""
+    found = []
+    while len(found) < _MAX_DEPTH:
+        event = events.caller_event(frame)
+        if event is None or events.frame_of[event] == frame:
+            break
+        site, frame = events.site(event), events.frame_of[event]
+        found.append((frame, site.line))
+        if is_test(site.scope.filename) or frame == events.outermost:
+            return found
+        if site.scope.parent is None or site.scope.is_class or describes(site.scope.name):
+            break
+        if frame not in events.entered:
+            return [*found[:-1], (frame, 0)]
+    return []
+
+
+def _lines(events, frames):
+    """frame -> [[line, text]] of the values that were set and the conditions that decided at its lines; of a loop, the last."""
+    found = {frame: {} for frame in frames}
+    for event, frame in enumerate(events.frame_of):
+        if frame not in frames:
+            continue
+        name, text = _set_or_decided(events, event)
+        line = found[frame].setdefault(events.site(event).line, {}) if text else {}
+        line[name] = text
+    return {
+        frame: [
+            [line, _cut(", ".join(texts.values()), _MAX_ON_LINE)] for line, texts in sorted(lines.items())
+        ][:_MAX_LINES]
+        for frame, lines in found.items()
+    }
+
+
+def _set_or_decided(events, event):
+    """(name, text) of a value that was set, a condition, a result or a caught exception; ("", "") at other events."""
+    site, value = events.site(event), events.value_of[event]
+    if site.kind == kinds.TEST:
+        return "", _cut(text_of(value, 1), _MAX_ARGUMENT)
+    if site.kind == kinds.RETURN:
+        return "→", "→ " + _cut(_text_then(events, value, event), _MAX_ARGUMENT)
+    if site.kind == kinds.CAUGHT:
+        return "", "caught " + value.type
+    is_literal = not site.deps and not site.is_call
+    if (
+        site.kind != kinds.STORE
+        or site.name.startswith("@py_")
+        or is_literal
+        or _is_changed(events, value, event)
+    ):
+        return "", ""
+    return site.name, "{} = {}".format(site.name, _cut(text_of(value, 1), _MAX_ARGUMENT))
+
+
+def _arguments(events, frame):
+    """The arguments of a call as text, without its object and those that are None."""
+    shown = []
+    for number, event in enumerate(events.parameters(frame)):
+        name, value = events.site(event).name, events.value_of[event]
+        is_own = number == 0 and name in ("self", "cls")
+        if value is not None and not is_own and not _is_empty(value):
+            shown.append("{}={}".format(name, _cut(_text_then(events, value, event), _MAX_ARGUMENT)))
+    more = ["…"] if len(shown) > _MAX_ARGUMENTS else []
+    return ", ".join(shown[:_MAX_ARGUMENTS] + more)
+
+
+def _is_empty(value):
+    """True for what `*args` and `**kwargs` are when nothing was given."""
+    return (type(value) is tuple or type(value) is dict) and not value
+
+
+def _result(events, calls, frame):
+    """The result of a call as text: the name of the argument that it is, if it is an object; "" for None and none."""
+    last = calls.last(frame)
+    value = events.value_of[last]
+    if events.site(last).kind != kinds.RETURN or value is None:
+        return ""
+    if not is_atom(value):
+        for event in events.parameters(frame):
+            if events.value_of[event] is value:
+                return "{} itself".format(events.site(event).name)
+    return _cut(_text_then(events, value, last), _MAX_RESULT)
+
+
+def _cut(text, longest):
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _text_then(events, value, event):
+    """A value as text; of a container that was changed after an event, its type."""
+    return type_name(value) + " changed later" if _is_changed(events, value, event) else text_of(value, 1)
+
+
+def _is_changed(events, value, event):
+    """True for a container that was changed after an event: its text is not what it was."""
+    return events.contents.get(id(value), (-1,))[-1] > event

@@ -1,0 +1,36 @@
+"""All signals of a recording, the most suspect of each kind."""
+
+from __future__ import annotations
+
+from ..job import guarded
+from . import arguments, overwritten, returned_itself, used_up
+from .view import View
+
+_KINDS = (
+    (arguments.find_unused, 2),
+    (arguments.find_not_handed_on, 1),
+    (returned_itself.find, 1),
+    (overwritten.find, 1),
+    (used_up.find, 1),
+)
+
+
+def find(events, calls, sources, is_test_code, score_of_line, distances):
+    """Signals of all kinds, of each the most suspect ones."""
+    view, found = View(events, calls, sources, is_test_code, score_of_line, distances), []
+    for search, most in _KINDS:
+        found += _without_repeats(_most_suspect(search, view) or [])[:most]
+    unused = {one.name for one in found if one.kind == "unused"}  # by which it is not handed on either
+    return [one for one in found if one.kind != "not_handed_on" or one.name not in unused]
+
+
+@guarded
+def _most_suspect(search, view):
+    return sorted(search(view), key=lambda one: -one.rank)
+
+
+def _without_repeats(signals):
+    first = {}
+    for one in signals:
+        first.setdefault((one.name, *one.places[:1]), one)
+    return list(first.values())

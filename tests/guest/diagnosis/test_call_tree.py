@@ -1,0 +1,175 @@
+"""The calls of a failing test that matter most."""
+
+from __future__ import annotations
+
+import pytest
+
+from sandbox.guest.supervisor.processes import diagnosis
+from sandbox.session.diagnosis import Call, Diagnosis
+from tests.guest.diagnosis.conftest import ODD, PYTHON, Diagnose
+
+HEAD = "import unittest\nfrom shop import *\n\nclass Case(unittest.TestCase):\n"
+CASE = "test_shop.Case.test_bad"
+SHOP = """\
+class Cart:
+    def __init__(self, lines):
+        self.lines = lines
+
+    def add(self, name, price=1, *notes):
+        self.lines.append((name, net(price)))
+        return self
+
+    def copy(self):
+        return self
+
+    def total(self):
+        found = 0
+        for name, price in self.lines:
+            found += price
+        return found
+
+    def __repr__(self):
+        return shown(self)
+
+
+def net(price):
+    return price * 2
+
+
+def shown(cart):
+    return "cart of %d" % len(cart.lines)
+"""
+BAD = """\
+    def test_bad(self):
+        cart = Cart([])
+        cart.add("a", 3)
+        cart.add("b", 4)
+        other = cart.copy()
+        other.add("c")
+        self.assertEqual(cart.total(), 14)
+"""
+
+
+def calls_of(found: Diagnosis) -> list[Call]:
+    assert found.recording is not None, found.notes
+    assert found.recording.problems == []
+    return found.recording.calls
+
+
+def texts(found: Diagnosis) -> list[str]:
+    return [f"{'  ' * one.depth}{one.function}({one.arguments}) {one.result}" for one in calls_of(found)]
+
+
+def test_calls_are_told_in_order_with_arguments_results_and_their_number(diagnose: Diagnose) -> None:
+    found = diagnose({"shop.py": SHOP, "test_shop.py": HEAD + BAD}, CASE)
+    assert texts(found) == [
+        "Cart.__init__(lines=<list> changed later) ",  # it was changed since
+        "Cart.copy() self itself",
+        "Cart.add(name='c', price=1) self itself",
+        "  net(price=1) 2",
+        "Cart.total() 16",
+    ]
+    add = next(one for one in calls_of(found) if one.function == "Cart.add")
+    assert (add.path, add.line, add.called_at, add.calls) == ("shop.py", 5, 10, 3)
+    assert found.recording is not None and found.recording.functions == 5
+
+
+def test_what_only_describes_the_failure_is_not_told(diagnose: Diagnose) -> None:
+    tests = HEAD + BAD.replace("cart.total(), 14", "cart, 14")
+    found = diagnose({"shop.py": SHOP, "test_shop.py": tests}, CASE)
+    assert "Cart.copy" in {one.function for one in calls_of(found)}
+    assert not {"Cart.__repr__", "shown"} & {one.function for one in calls_of(found)}
+    assert found.recording is not None
+    assert not {"Cart.__repr__", "shown"} & {one.function for one in found.recording.suspects}
+
+
+def test_calls_of_fixtures_count_and_frames_of_the_failure_are_told_elsewhere(diagnose: Diagnose) -> None:
+    tests = (
+        HEAD
+        + "    def setUp(self):\n        self.cart = Cart([])\n\n"
+        + "    def test_bad(self):\n        self.cart.add('a', None)\n"
+    )
+    found = diagnose({"shop.py": SHOP, "test_shop.py": tests}, CASE)
+    assert texts(found) == ["Cart.__init__(lines=<list> changed later) "]
+    assert calls_of(found)[0].called_at == 6
+
+
+def test_of_many_functions_those_that_set_the_test_apart_and_long_ones_are_told(diagnose: Diagnose) -> None:
+    small = "".join(f"def small_{number}():\n    pass\n\n" for number in range(30))
+    odd = "def odd(x):\n    if x > 3:\n        x += 1\n        x *= 2\n    return x\n"
+    every = "".join(f"        small_{number}()\n" for number in range(30))
+    tests = (
+        HEAD
+        + f"    def test_bad(self):\n{every}        self.assertEqual(odd(7), 0)\n"
+        + f"    def test_good(self):\n{every}        self.assertEqual(odd(0), 0)\n"
+    )
+    found = diagnose({"shop.py": small + odd, "test_shop.py": tests}, CASE)
+    assert len(calls_of(found)) == 10 and found.recording is not None and found.recording.functions == 31
+    best = max(calls_of(found), key=lambda one: one.score)
+    assert (best.function, best.suspect_line, best.result) == ("odd", 94, "16")
+
+
+def test_values_whatever_they_are_are_not_asked(diagnose: Diagnose) -> None:
+    shop = ODD + "def give(one, *rest, **more):\n    return one\n\ndef same(one):\n    return [one]\n"
+    tests = (
+        HEAD
+        + "    def test_bad(self):\n        x = give(Odd(), Odd, y=Odd())\n        same(x)\n        1 / 0\n"
+    )
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
+    assert texts(found) == [
+        "give(one=<Odd>, rest=(<Meta>,), more={'y': <Odd>}) one itself",
+        "same(one=<Odd>) [<Odd>]",
+    ]
+
+
+def test_a_recursion_is_one_call(diagnose: Diagnose) -> None:
+    shop = "def down(n):\n    if n:\n        return down(n - 1)\n    return 'end'\n"
+    tests = HEAD + "    def test_bad(self):\n        self.assertEqual(down(50), '')\n"
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
+    assert [(one.function, one.calls, one.result) for one in calls_of(found)] == [("down", 51, "'end'")]
+
+
+def test_of_a_program_without_tests_the_calls_of_its_module_are_told(diagnose: Diagnose) -> None:
+    app = "from shop import *\n\ncart = Cart([])\ncart.add('a')\nprint(cart.total() / net(0))\n"
+    found = diagnose({"shop.py": SHOP, "app.py": app}, command=f"{PYTHON} app.py")
+    assert texts(found) == [
+        "Cart.__init__(lines=<list> changed later) ",
+        "Cart.add(name='a', price=1) self itself",
+        "Cart.total() 2",
+        "net(price=0) 0",
+    ]
+
+
+def test_a_test_too_long_to_record_whole_has_the_calls_of_its_end(
+    diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diagnosis, "_MAX_EVENTS", 10_000)
+    shop = "def step(n):\n    return n + 1\n\ndef walk():\n    n = 0\n    while n < 5000:\n        n = step(n)\n    return n\n"
+    tests = HEAD + "    def test_bad(self):\n        self.assertEqual(walk(), 0)\n"
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
+    assert found.recording is not None and "were kept" in found.recording.cut
+    assert texts(found) == ["step(n=4999) 5000"]
+    assert calls_of(found)[0].called_at == 0
+
+
+def test_lines_of_a_call_have_what_was_set_and_decided_there(diagnose: Diagnose) -> None:
+    shop = """\
+def pick(texts):
+    found = None
+    kept = []
+    for text in texts:
+        if text:
+            found = text.upper()
+            kept.append(text)
+    try:
+        size = len(found)
+    except TypeError:
+        return kept
+    return size
+"""
+    tests = HEAD + "    def test_bad(self):\n        self.assertEqual(pick(['a', 'b', '']), 7)\n"
+    (call,) = calls_of(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
+    assert call.lines == [(4, "text = ''"), (5, "''"), (6, "found = 'B'"), (9, "size = 1"), (12, "→ 1")]
+    tests = HEAD + "    def test_bad(self):\n        self.assertEqual(pick(['']), 7)\n"
+    (call,) = calls_of(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
+    assert call.lines == [(4, "text = ''"), (5, "''"), (10, "caught TypeError"), (11, "→ []")]

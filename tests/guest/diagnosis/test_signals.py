@@ -1,0 +1,317 @@
+"""Signals: each of them in a program that has it, and in one that is sound."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from sandbox.session.diagnosis import Diagnosis
+from tests.guest.diagnosis.conftest import ODD, Diagnose
+from tools._signals import signal_lines
+
+CASE = "test_shop.Case.test_bad"
+
+
+def signals(diagnose: Diagnose, shop: str, bad: str) -> list[str]:
+    """The signals of a test of `shop` that fails, as text."""
+    head = "import unittest\nfrom shop import *\n\nclass Case(unittest.TestCase):\n    def test_bad(self):\n"
+    found: Diagnosis = diagnose({"shop.py": dedent(shop), "test_shop.py": f"{head}        {bad}\n"}, CASE)
+    assert found.recording is not None and found.recording.problems == [], found
+    return signal_lines(found.recording.signals)
+
+
+SOURCE = """\
+class Source:
+    def __init__(self, name, relative=False):
+        self.name = name
+        self.relative = relative
+
+class File(Source):
+    def __init__(self, name, relative=False, optional=False):
+        super().__init__(name)
+        self.optional = optional
+
+def read(name):
+    return File(name, relative=True)
+"""
+
+
+def test_an_argument_that_is_never_used_is_told_with_its_call(diagnose: Diagnose) -> None:
+    assert signals(diagnose, SOURCE, "self.assertTrue(read('x').relative)") == [
+        "argument never used: relative=True in shop.py:7 File.__init__(), passed at shop.py:12 read()"
+    ]
+
+
+def test_a_file_that_begins_with_a_byte_order_mark_has_functions_too(diagnose: Diagnose) -> None:
+    assert len(signals(diagnose, "\ufeff" + SOURCE, "self.assertTrue(read('x').relative)")) == 1
+
+
+@pytest.mark.parametrize(
+    "shop",
+    [
+        SOURCE.replace("(name)", "(name, relative)", 1),
+        SOURCE.replace("relative=True", "relative=False"),
+        SOURCE.replace("self.optional", "del relative; self.optional"),
+        SOURCE.replace("self.optional", "self.given = locals(); self.optional"),
+        SOURCE.replace("self.optional", "# `relative` has no effect here\n        self.optional"),
+        SOURCE.replace("File(name", "[File][0](name"),
+        SOURCE
+        + "\nclass Data(Source):\n    def __init__(self, relative=False):\n        super().__init__('data')\n",
+    ],
+    ids=["used", "default", "deleted", "locals", "known", "indirect", "interface"],
+)
+def test_an_argument_that_is_used_or_given_for_an_interface_is_not_told(
+    diagnose: Diagnose, shop: str
+) -> None:
+    found = signals(diagnose, shop, "self.assertTrue(read('x').name == 'y')")
+    assert not any(one.startswith("argument never used") for one in found)
+
+
+OPTIONS = """\
+class Shape:
+    def __init__(self, **options):
+        debug = options.pop('debug', True)
+        self.checks = debug
+
+    def __setitem__(self, key, value):
+        self.key = key
+
+class Picture(Shape):
+    def __init__(self, size, **options):
+        super().__init__(**options)
+        self['width'] = size
+        self.defs = Shape()
+
+class Group:
+    def __init__(self, parent, names=None, formatted=True):
+        self.formatted = formatted
+        self.parent = parent
+
+    def group(self, **options):
+        return Group(self, **options)
+"""
+
+
+def test_an_option_that_a_caller_has_and_does_not_hand_on_is_told(diagnose: Diagnose) -> None:
+    assert signals(diagnose, OPTIONS, "self.assertFalse(Picture(3, debug=False).defs.checks)") == [
+        (
+            "debug=True by default in shop.py:2 Shape.__init__(); its caller shop.py:13 Picture.__init__() has "
+            "options['debug']=False (not handed on): self.defs = Shape()"
+        )
+    ]
+    assert signals(diagnose, OPTIONS, "self.assertFalse(Group(None, formatted=False).group().formatted)") == [
+        (
+            "formatted=True by default in shop.py:16 Group.__init__(); its caller shop.py:21 Group.group() has "
+            "self.formatted=False (not handed on): return Group(self, **options)"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shop", "bad"),
+    [
+        (OPTIONS.replace("Shape()", "Shape(debug=options['debug'])"), "Picture(3, debug=False).defs.checks"),
+        (OPTIONS, "Picture(3, debug=True).defs.key"),
+        (OPTIONS, "Group(None, formatted=False).group(formatted=False).formatted"),
+        (
+            OPTIONS.replace("self.parent", "self.inherited = parent and parent.formatted; self.parent"),
+            "Group(None, formatted=False).group().parent is None",
+        ),
+    ],
+    ids=["handed on", "same", "handed on by a dict", "looked for"],
+)
+def test_an_option_that_is_handed_on_or_looked_for_is_not_told(
+    diagnose: Diagnose, shop: str, bad: str
+) -> None:
+    assert signals(diagnose, shop, f"self.assertEqual({bad}, 7)") == []
+
+
+RANGES = """\
+class Ranges:
+    def __init__(self, items):
+        self.items = items
+
+    def part(self, key):
+        if key >= max(self.items):
+            return self
+        return Ranges({one: value for one, value in self.items.items() if one <= key})
+
+    def __setitem__(self, key, value):
+        self.items[key] = value
+
+    def filled(self, key):
+        found = self.part(key)
+        found[0] = 'filled'
+        return found
+
+    def rows(self, reverse=False):
+        if reverse:
+            return sorted(self.items)
+        return self.order
+
+class Table(Ranges):
+    def __init__(self, items):
+        self.items, self.order = items, list(items)
+
+def best(table):
+    rows = table.rows()
+    rows.sort()
+    return rows[0]
+"""
+
+
+def test_an_object_that_a_method_returned_itself_and_that_is_changed_is_told(diagnose: Diagnose) -> None:
+    bad = "x = Ranges({1: 2}); x.filled(1); self.assertEqual(x.items, {1: 2})"
+    assert signals(diagnose, RANGES, bad) == [
+        (
+            "Ranges.part() returned the object itself at shop.py:7 Ranges.part(): found = self.part(key); "
+            "changed at shop.py:15 Ranges.filled() as found: found[0] = 'filled'"
+        )
+    ]
+    bad = "x = Table({2: 1, 1: 2}); best(x); self.assertEqual(x.order, [2, 1])"
+    assert signals(diagnose, RANGES, bad) == [
+        (
+            "Ranges.rows() returned its own self.order at shop.py:21 Ranges.rows(): rows = table.rows(); "
+            "changed at shop.py:29 best() as rows: rows.sort()"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "shop",
+    [
+        RANGES.replace("return self\n", "return Ranges(dict(self.items))\n"),
+        RANGES.replace(
+            "        return Ranges({one: value for one, value in self.items.items() if one <= key})\n",
+            "        self.key = key\n        return self\n",
+        ),
+        RANGES.replace("found = self.part(key)", "found = self; self.part(key)"),
+    ],
+    ids=["copy", "fluent", "dropped"],
+)
+def test_a_copy_and_an_object_that_is_always_returned_are_not_told(diagnose: Diagnose, shop: str) -> None:
+    bad = "x = Ranges({1: 2}); x.filled(1); self.assertEqual(x.items, {1: 3})"
+    assert signals(diagnose, shop, bad) == []
+
+
+SEARCH = """\
+def search(providers, topic):
+    text, found = None, None
+    for provider in providers:
+        one = provider.get(topic)
+        if one is not None:
+            assert one
+            text, found = one.upper(), one
+    return text
+"""
+
+
+def test_a_loop_of_which_a_later_pass_overwrites_what_was_found_is_told(diagnose: Diagnose) -> None:
+    bad = "self.assertEqual(search([{}, {1: 'a'}, {}, {1: 'b'}], 1), 'A')"
+    assert signals(diagnose, SEARCH, bad) == [
+        "text set at shop.py:7 search() by pass 2 (='A') and again by pass 4 (='B')"
+    ]
+
+
+@pytest.mark.parametrize(
+    "shop",
+    [
+        SEARCH + "            break\n",
+        SEARCH.replace("            text, found = one.upper(), one", "            text, found = one.upper(), one\n            break"),
+        SEARCH.replace("if one is", "if text is None and one is"),
+        SEARCH.replace("text", "last"),
+        SEARCH.replace("one.upper()", "'same'"),
+    ][1:],
+    ids=["break", "read", "last", "same"],
+)  # fmt: skip
+def test_a_loop_that_ends_or_that_means_the_last_is_not_told(diagnose: Diagnose, shop: str) -> None:
+    bad = "self.assertEqual(search([{}, {1: 'a'}, {}, {1: 'b'}], 1), 'C')"
+    assert signals(diagnose, shop, bad) == []
+
+
+ITERATOR = """\
+def labels(layers):
+    names = (one.upper() for one in layers)
+    for name in names:
+        if name == 'B':
+            break
+    return sorted(set().union(*names))
+
+def totals(rows):
+    numbers = map(int, rows)
+    largest = max(numbers)
+    return [one / largest for one in numbers]
+
+def pairs(left, right):
+    found = []
+    right = filter(None, right)
+    for one in left:
+        for other in right:
+            found.append((one, other))
+    return found
+"""
+
+
+def test_an_iterator_that_is_read_again_is_told(diagnose: Diagnose) -> None:
+    assert signals(diagnose, ITERATOR, "self.assertEqual(labels('aBc'), list('ABC'))") == [
+        (
+            "the generator names of shop.py:2 labels() was read in part at :3: for name in names:; "
+            "read again at :6: return sorted(set().union(*names))"
+        )
+    ]
+    assert signals(diagnose, ITERATOR, "self.assertEqual(totals(['1', '2']), [0.5, 1])") == [
+        (
+            "the map numbers of shop.py:9 totals() was used up at :10: largest = max(numbers); "
+            "read again at :11: return [one / largest for one in numbers]"
+        )
+    ]
+    assert signals(diagnose, ITERATOR, "self.assertEqual(pairs([1, 2], [3]), [(1, 3), (2, 3)])") == [
+        (
+            "the filter right of shop.py:15 pairs() was used up at :17: for other in right:; "
+            "read again at :17: for other in right:"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shop", "bad"),
+    [
+        (ITERATOR.replace("(one.upper() for one in layers)", "[one.upper() for one in layers]"), "labels('aBc')"),
+        (ITERATOR.replace("map(int, rows)", "list(map(int, rows))"), "totals(['1', '2'])"),
+        (ITERATOR.replace("            break", "            next(names)"), "labels('aBcd')"),
+        (ITERATOR, "pairs([1], [3])"),
+    ],
+    ids=["list", "list of a map", "next", "once"],
+)  # fmt: skip
+def test_a_list_that_is_read_again_and_an_iterator_read_on_are_not_told(
+    diagnose: Diagnose, shop: str, bad: str
+) -> None:
+    assert signals(diagnose, shop, f"self.assertEqual({bad}, 7)") == []
+
+
+def test_no_signal_calls_code_of_the_objects_of_the_program(diagnose: Diagnose) -> None:
+    shop = ODD + dedent("""\
+            class Shop(Odd):
+                pass
+
+            def call(first, given=1, option=2):
+                return [option is None]
+
+            def use(items, option=None):
+                found = None
+                for item in items:
+                    if item is not None:
+                        found = item
+                values = found
+                [each for each in (values if items is None else [])]
+                if items is None:
+                    list(values); list(values)
+                call(found, given=items[0])
+                return found is None
+            """)
+    assert signals(diagnose, shop, "self.assertTrue(use([Shop(), Shop()], option=Shop()))") == [
+        "argument never used: option=<Shop> in shop.py:20 use(), passed at test_shop.py:6",
+        "argument never used: given=<Shop> in shop.py:17 call(), passed at shop.py:29 use()",
+        "found set at shop.py:24 use() by pass 1 (=<Shop>) and again by pass 2 (=<Shop>)",
+    ]

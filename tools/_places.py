@@ -1,0 +1,20 @@
+"""Places in a program and pieces of its source as the text of a diagnosis has them."""
+
+from __future__ import annotations
+
+from sandbox.session.diagnosis import Place
+
+_MAX_TEXT = 80
+
+
+def format_place(one: Place) -> str:
+    """Format path, line and function; no test, which the answer names anyway."""
+    names = one.function.split(".")
+    call = "" if names[0] == "<module>" or names[-1].startswith("test") else f" {one.function}()"
+    return f"{one.path}:{one.line}{call}"
+
+
+def shorten(text: str, longest: int = _MAX_TEXT) -> str:
+    """Put text on one line of at most `longest` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"

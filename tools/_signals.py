@@ -1,0 +1,68 @@
+"""Signals of a diagnosis as text, a line for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sandbox.session.diagnosis import Place, Signal
+from tools._places import format_place, shorten
+
+_MAX_TEXT = 60
+
+
+def signal_lines(found: Sequence[Signal]) -> list[str]:
+    """Format signals; those of an unknown kind, of another build's guest, are left out."""
+    return [_LINES[one.kind](one) for one in found if one.kind in _LINES]
+
+
+def _unused(one: Signal) -> str:
+    function, call = one.places[:2]
+    return f"argument never used: {one.name}={shorten(one.value, _MAX_TEXT)} in {format_place(function)}, passed at {format_place(call)}"
+
+
+def _not_handed_on(one: Signal) -> str:
+    function, call = one.places[:2]
+    return (
+        f"{one.name}={shorten(one.other, _MAX_TEXT)} by default in {format_place(function)}; its caller {format_place(call)} "
+        f"has {one.holder}={shorten(one.value, _MAX_TEXT)} (not handed on): {shorten(call.text, _MAX_TEXT)}"
+    )
+
+
+def _returned(one: Signal) -> str:
+    returned, called, changed = one.places[:3]
+    own = f"its own {one.value}" if one.value else "the object itself"
+    return (
+        f"{returned.function}() returned {own} at {format_place(returned)}: {shorten(called.text, _MAX_TEXT)}; "
+        f"changed at {format_place(changed)} as {one.name}: {shorten(changed.text, _MAX_TEXT)}"
+    )
+
+
+def _overwritten(one: Signal) -> str:
+    first, again = one.places[:2]
+    return (
+        f"{one.name} set at {format_place(first)} by pass {shorten(one.value, _MAX_TEXT)} "
+        f"and again{'' if again.line == first.line else f' at :{again.line}'} by pass {shorten(one.other, _MAX_TEXT)}"
+    )
+
+
+def _used_up(one: Signal) -> str:
+    made, used, again = one.places[:3]
+    return (
+        f"the {one.value} {one.name} of {format_place(made)} was {one.other} at {_at(used, made)}: {shorten(used.text, _MAX_TEXT)}; "
+        f"read again at {_at(again, made)}: {shorten(again.text, _MAX_TEXT)}"
+    )
+
+
+_LINES: dict[str, Callable[[Signal], str]] = {
+    "unused": _unused,
+    "not_handed_on": _not_handed_on,
+    "returned": _returned,
+    "overwritten": _overwritten,
+    "used_up": _used_up,
+}
+
+
+def _at(place: Place, near: Place) -> str:
+    """A place; only its line if it is in the same function as another one."""
+    is_near = (place.path, place.function) == (near.path, near.function)
+    return f":{place.line}" if is_near else format_place(place)
