@@ -50,7 +50,6 @@ from mcp_server.sessions.refusals import CHANGED_ANEW, OPENED_ANEW
 from mcp_server.sessions.store import SessionStore
 from mcp_server.sessions.undelivered import UndeliveredAnswers
 from mcp_server.trajectories.recent import Ongoing, Trajectories
-from mcp_server.trajectories.recorder import Origin
 from sandbox.errors import InvalidArgument, PdboxError, ProtocolViolation, SandboxLost
 from sandbox.session.session import Session
 from tools._advice import hidden_tools, leave_out
@@ -61,6 +60,7 @@ from tools._truncation import Answer, data_of, truncate
 if TYPE_CHECKING:
     from mcp_server.auth.authentication import Access
     from mcp_server.settings import AnswerForm
+    from mcp_server.trajectories.recorder import Origin
 
 
 MAX_INSTRUCTION = 12_000
@@ -415,6 +415,8 @@ def _meta(context: Context[Any, Any] | None) -> Mapping[str, Any] | None:
 
 
 def _origin(context: Context[Any, Any] | None, options: ConnectionOptions) -> Origin:
+    from mcp_server.trajectories.recorder import Origin  # a server that records nothing starts without it
+
     if context is None:
         return Origin.of(None, "", None, options)
     request = context.request_context

@@ -32,6 +32,8 @@ class Sandbox(ABC):
     image: str = ""
     can_cut_network: ClassVar[bool] = True
     """True if `cut_network` takes away a network that was for set-up only."""
+    is_in_place: bool = False
+    """True if its workspace is no copy: others may use the files, and they outlive the sandbox."""
     environ: Mapping[str, str] = MappingProxyType({})
     """Environment variables of programs, besides those of the session."""
 

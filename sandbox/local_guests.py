@@ -161,7 +161,8 @@ class LocalBackend(Backend):
         path = shutil.which(name, path=self.environ.get("PATH"))
         if path is None:
             return None
-        result = await anyio.run_process([path, "-B", "-c", program], check=False)
+        # Isolated: else it would import from the working directory, which may be a repository.
+        result = await anyio.run_process([path, "-I", "-B", "-c", program], check=False)
         return result.stdout.decode().strip() or None if result.returncode == 0 else None
 
 

@@ -223,6 +223,7 @@ class ProcessSandbox(Sandbox):
         self.environ = environ
         self._boot = boot
         self._first = first
+        self.is_in_place = record.in_place
         self.isolation = IN_PLACE.format(record.workspace) if record.in_place else ISOLATION
         self.place = str(record.pid)
         self.image = record.python

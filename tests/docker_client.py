@@ -6,7 +6,7 @@ import subprocess
 
 
 def docker(*arguments: str) -> str:
-    """What it prints."""
-    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False)
+    """Run it, and return its output. An engine can hang on a container that is paused while others use it."""
+    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -32,7 +33,10 @@ _RESERVE = 250
 
 
 class EvalAnswer(Answer):
-    """Result of a test run. `tests` has those that did not pass; `fixed` and `broken` compare with the last run."""
+    """Result of a test run. `tests` has those that did not pass; `fixed` and `broken` compare with the last run.
+
+    After edits, of the tests that fail `failed_before` failed before them as well, `failed_now` did not.
+    """
 
     exit_code: int | None
     passed: int
@@ -54,6 +58,8 @@ class EvalAnswer(Answer):
     running: list[str] = Field(default_factory=list[str])
     not_run_tests: list[str] = Field(default_factory=list[str])
     signal: str | None = None
+    failed_before: int = 0
+    failed_now: int = 0
     restored: Annotated[list[str], Truncatable("head")] = Field(default_factory=list[str])
 
 
@@ -73,10 +79,12 @@ async def evaluate(
         timeout_s=timeout_s,
         on_progress=lambda progress, _: _report_progress(report, progress),
         past_errors=True,
+        before=True,
     )
+    brief_old = not (tests or "::" in (entrypoint or ""))  # who names tests wants to know all of them
     if len(done.output) + len(done.tests) < _LONG:
-        return answer(done, session, limit)
-    return await in_thread(answer, done, session, limit)
+        return answer(done, session, limit, brief_old=brief_old)
+    return await in_thread(partial(answer, brief_old=brief_old), done, session, limit)
 
 
 def _report_progress(report: Report, progress: dict[str, Any]) -> None:
@@ -92,10 +100,10 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and 0 <= value < 1 << 31
 
 
-def answer(done: Evaluation, session: Session, limit: int = LIMIT) -> EvalAnswer:
+def answer(done: Evaluation, session: Session, limit: int = LIMIT, *, brief_old: bool = False) -> EvalAnswer:
     """Convert a finished test run to an answer of at most `limit` characters that records its omissions.
 
-    `session`: has the documents with the left-out parts.
+    `session`: has the documents with the left-out parts. `brief_old`: see `list_failures`.
     """
     bad = [test for test in done.tests if test.outcome in _BAD]
     whole = EvalAnswer(
@@ -105,10 +113,12 @@ def answer(done: Evaluation, session: Session, limit: int = LIMIT) -> EvalAnswer
         fixed=_bound(done.fixed),
         broken=_bound(done.broken),
         restored=_bound(done.restored),
+        failed_before=sum(test.failed_before is True for test in bad),
+        failed_now=sum(test.failed_before is False for test in bad),
         **(_stuck(done) if done.timed_out else {}),
     )
     left = limit - _RESERVE - max(len(render(whole)), data_size_of(whole))
-    listed, left_out = list_failures(bad, left)
+    listed, left_out = list_failures(bad, left, brief_old=brief_old)
     unlisted = max(0, sum(done.counts.get(outcome, 0) for outcome in _BAD) - len(bad))
     kept, rest = documents.saved_output_hint(session, done.kept), documents.hint(session, documents.TESTS)
     left -= sum(map(size_of, listed))
@@ -191,7 +201,19 @@ def _timeout_text(answer: EvalAnswer) -> str:
 
 
 def _summary(answer: EvalAnswer) -> str:
-    return f"{', '.join(_counts(answer)) or 'no test results'} ({_end(answer)})"
+    return f"{', '.join(_counts(answer)) or 'no test results'} ({_end(answer)}){_before(answer)}"
+
+
+def _before(answer: EvalAnswer) -> str:
+    """Tell how many of the failing tests failed before the edits too, if one did."""
+    total, old, new = answer.failed + answer.errors, answer.failed_before, answer.failed_now
+    if not old:
+        return ""
+    if old == total:
+        who = {1: "it", 2: "both"}.get(total, "all of them")
+        return f"; {who} failed before your edits too"
+    open_ = f", of {total - old - new:,} it is not known" if total > old + new else ""
+    return f"; {old:,} of the {total:,} failed before your edits too{open_}"
 
 
 def _counts(answer: EvalAnswer) -> list[str]:

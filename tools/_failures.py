@@ -18,12 +18,16 @@ _MIN_SHARE = 1000
 
 
 class Failure(BaseModel):
-    """A test that did not pass. `frames` lead from the test to the failure, `same` failed for the same reason."""
+    """A test that did not pass. `frames` lead from the test to the failure, `same` failed for the same reason.
 
-    model_config = ConfigDict(frozen=True)
+    `failed_before`: also before the edits of the session; None if that is not known.
+    """
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     id: str
     outcome: str
+    failed_before: bool | None = None
     message: str = ""
     frames: list[str] = []
     output: str = ""
@@ -51,12 +55,17 @@ _DETAILS = (
 )
 
 
-def list_failures(tests: Sequence[TestResult], budget: int) -> tuple[list[Failure], int]:
+def list_failures(
+    tests: Sequence[TestResult], budget: int, *, brief_old: bool = False
+) -> tuple[list[Failure], int]:
     """Describe as many of `tests` as fit into `budget` characters, each of text and data.
 
+    `brief_old`: those that failed before the edits, and for the same reason, come last and in brief.
     Returns them and the number of tests that are left out.
     """
     groups = _group(tests)
+    if brief_old:
+        groups.sort(key=_is_old)
     briefs = [size_of(_describe(group, _DETAILS[-1])) for group in groups]
     # Some room is for naming the later ones, however much there is to say about the first.
     later = sum(briefs)
@@ -65,7 +74,8 @@ def list_failures(tests: Sequence[TestResult], budget: int) -> tuple[list[Failur
         later -= briefs[number]
         allowed = budget - min(later, budget // 3)
         share = max(_MIN_SHARE, budget // (len(groups) - number))
-        failure = _fit(group, min(allowed, share))
+        limit = 0 if brief_old and _is_old(group) else min(allowed, share)
+        failure = _fit(group, limit)
         if size_of(failure) > budget:
             break
         budget -= size_of(failure)
@@ -76,7 +86,8 @@ def list_failures(tests: Sequence[TestResult], budget: int) -> tuple[list[Failur
 def format_failure(failure: Failure) -> str:
     """Format one failure: its id and message, its frames, and its output, each indented."""
     first, *more = failure.message.split("\n") if failure.message else [""]
-    lines = [f"{failure.outcome.upper()} {failure.id}{': ' if first else ''}{first}"]
+    mark = " (failed before your edits too)" if failure.failed_before else ""
+    lines = [f"{failure.outcome.upper()} {failure.id}{mark}{': ' if first else ''}{first}"]
     lines += [f"  {line}".rstrip() for line in more]
     lines += [f"  {'at ' if number == 0 else '   '}{line}" for number, line in enumerate(failure.frames)]
     if failure.output:
@@ -89,10 +100,15 @@ def format_failure(failure: Failure) -> str:
 
 def _group(tests: Sequence[TestResult]) -> list[list[TestResult]]:
     """Put tests together that failed with the same kind of exception in the same place."""
-    groups: dict[tuple[str, str, str], list[TestResult]] = {}
+    groups: dict[tuple[object, ...], list[TestResult]] = {}
     for test in tests:
-        groups.setdefault(_cause(test), []).append(test)
+        groups.setdefault((*_cause(test), test.failed_before, test.as_before), []).append(test)
     return list(groups.values())
+
+
+def _is_old(group: Sequence[TestResult]) -> bool:
+    """True if the tests of a group failed before the edits for the same reason."""
+    return group[0].as_before
 
 
 def _cause(test: TestResult) -> tuple[str, str, str]:
@@ -114,6 +130,7 @@ def _describe(group: Sequence[TestResult], detail: _Detail) -> Failure:
     return Failure(
         id=test.id,
         outcome=test.outcome,
+        failed_before=test.failed_before,
         message=_cut("\n".join(line for line in test.message.split("\n") if line.strip()), detail.message),
         frames=_cut_frames(test.frames, detail.frames),
         output=_cut_output(test.output.strip("\n"), detail.output),

@@ -74,6 +74,10 @@ class Sessions(Protocol):
 
     async def close(self, session: Session) -> None: ...
 
+    async def abandon(self, session: Session, reason: str) -> str:
+        """End a session whose changes can't be read, but keep its edits. Returns `reason`, with what is kept."""
+        ...
+
     async def finish(self, session: Session) -> None:
         """Hand in the changes of a session with a task, and end it."""
         ...

@@ -33,9 +33,10 @@ async def close_session(session: Session, sessions: Sessions) -> CloseAnswer:
     """End a session and remove its sandbox; gives what was changed, with the patch unless `diff` has shown it."""
     found, reason = None, ""
     try:
-        found = await session.workspace.diff(MAX_PATCH)
-    except SandboxLost:
-        reason = "Its sandbox was gone already."
+        found = await session.while_answering(lambda: session.workspace.diff(MAX_PATCH))
+    except SandboxLost as exc:
+        reason = await sessions.abandon(session, f"Its patch could not be read: {exc.message}")
+        return CloseAnswer(files=None, reason=reason, patch="")
     except PdboxError as exc:
         if not session.closing:
             session.closing = True

@@ -24,7 +24,6 @@ from mcp_server.sessions.admission import SessionLimits
 from mcp_server.sessions.kept_edits import KeptEdits
 from mcp_server.sessions.store import SessionStore
 from mcp_server.settings import Settings
-from mcp_server.trajectories.recorder import Environment, Recorder
 from mcp_server.transports import stdio
 from sandbox.errors import InvalidArgument
 from sandbox.image_names import AllowedImages
@@ -38,6 +37,7 @@ from tools._finish import TOOL as FINISH
 
 if TYPE_CHECKING:
     from mcp_server.tasks.folder import Task
+    from mcp_server.trajectories.recorder import Recorder
 
 ALONE, TOGETHER, PRINCIPALS = SessionLimits(10), SessionLimits(50), SessionLimits(50, each=10)
 """Sessions by default: of the one client on stdio, of clients that are not told apart, and of those that are."""
@@ -133,14 +133,20 @@ def _store(
         queue_s=settings.queue_timeout_s,
         find_task=partial(_find_task, tasks, task and task.folder),
         has_leftovers=has_dead_servers,
-        recorder=settings.record
-        and Recorder.open(
-            settings.record, Environment(__version__, partial(describe_tools, settings.profile, data=False))
-        ),
+        recorder=_recorder(settings),
         edits=None  # they are in the files themselves
         if is_in_place(settings)
         else KeptEdits.in_state_folder(os.environ, settings.session_max_age_s),
     )
+
+
+def _recorder(settings: Settings) -> Recorder | None:
+    if not settings.record:
+        return None
+    from mcp_server.trajectories.recorder import Environment, Recorder  # most servers record nothing
+
+    tools = partial(describe_tools, settings.profile, data=False)
+    return Recorder.open(settings.record, Environment(__version__, tools))
 
 
 def is_in_place(settings: Settings) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -21,7 +22,6 @@ from mcp_server.sessions.recovery import EXPIRED, Recovery
 from mcp_server.sessions.refusals import START
 from mcp_server.sessions.slot import SessionSlot
 from mcp_server.sessions.table import SessionTable
-from mcp_server.trajectories.recorder import Reason, Recorder
 from sandbox.errors import (
     NotFound,
     PdboxError,
@@ -31,6 +31,9 @@ from sandbox.errors import (
     SessionExpired,
 )
 from sandbox.session.session import Session
+
+if TYPE_CHECKING:
+    from mcp_server.trajectories.recorder import Reason, Recorder
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +73,11 @@ class SessionEnds:
         """End the session and remove its sandbox: calls that it still serves are refused, for the session was closed."""
         session.closed = True
         await self._end(session)
+
+    async def abandon(self, session: Session) -> None:
+        """Close the session, but keep its edits: its client has not been shown its changes."""
+        session.is_abandoned = True
+        await self.close(session)
 
     async def check(
         self, owner: str, session: Session, lost: SandboxError | None = None, *, reopens: bool = False
@@ -123,7 +131,7 @@ class SessionEnds:
         if slot.kept:
             self._recovery.leave(session)
         else:
-            lost = not (session.closed or slot.server_ended)
+            lost = session.is_abandoned or not (session.closed or slot.server_ended)
             await self._recovery.end(slot.owner, session, lost=lost, apart=slot.is_apart)
 
     async def _end_record(self, recorder: Recorder, slot: SessionSlot, session: Session) -> None:

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio.abc import TaskGroup
@@ -19,7 +20,6 @@ from mcp_server.sessions.refusals import START
 from mcp_server.sessions.requests import Requests
 from mcp_server.sessions.running import SessionRunner
 from mcp_server.sessions.table import SessionTable
-from mcp_server.trajectories.recorder import Recorder
 from sandbox.backend import Backend
 from sandbox.concurrency import KeyedLocks
 from sandbox.errors import Conflict, InvalidArgument, NotFound, ProtocolViolation, SandboxLost
@@ -29,6 +29,9 @@ from sandbox.opening.request import SessionRequest
 from sandbox.session.session import Session, session_key
 from sandbox.spec import Identity, SandboxInfo, SandboxSpec
 from tools._tool import Report
+
+if TYPE_CHECKING:
+    from mcp_server.trajectories.recorder import Recorder
 
 log = logging.getLogger(__name__)
 

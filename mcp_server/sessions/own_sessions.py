@@ -35,5 +35,9 @@ class OwnersSessions:
     async def close(self, session: Session) -> None:
         await self.store.close(session)
 
+    async def abandon(self, session: Session, reason: str) -> str:
+        now = self.ongoing
+        return await self.store.abandon(now.owner, session, reason, by_handle=now.handle is not None)
+
     async def finish(self, session: Session) -> None:
         await self.store.finish(self.ongoing.owner, session)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -13,12 +14,14 @@ from mcp_server.sessions.ending import SessionEnds, wait_for_end
 from mcp_server.sessions.lazy_backend import LazyBackend
 from mcp_server.sessions.slot import CLOSING, SessionSlot
 from mcp_server.sessions.table import SessionTable
-from mcp_server.trajectories.recorder import Recorder
 from sandbox.backend import Backend
 from sandbox.errors import PdboxError
 from sandbox.host_files import PrincipalThreads
 from sandbox.session.session import Session
 from tools._tool import Report
+
+if TYPE_CHECKING:
+    from mcp_server.trajectories.recorder import Recorder
 
 log = logging.getLogger(__name__)
 

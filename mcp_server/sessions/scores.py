@@ -11,7 +11,6 @@ import anyio
 
 from mcp_server.errors import contain
 from mcp_server.sessions.requests import Requests
-from mcp_server.trajectories.recorder import Recorder
 from sandbox.backend import Backend
 from sandbox.errors import Conflict, PdboxError
 from sandbox.session.session import Session
@@ -19,6 +18,7 @@ from tools._tool import ignore_progress
 
 if TYPE_CHECKING:
     from mcp_server.tasks.scoring import Verdict
+    from mcp_server.trajectories.recorder import Recorder
 
 AT_ONCE = 4
 """Scores that are computed at once, each in a sandbox of its own besides those of the sessions."""

@@ -31,7 +31,6 @@ from mcp_server.sessions.scores import Scores
 from mcp_server.sessions.slot import CLOSE_S
 from mcp_server.sessions.table import SessionTable
 from mcp_server.sessions.without_handle import SessionWithoutHandle
-from mcp_server.trajectories.recorder import Recorder
 from sandbox.backend import Backend
 from sandbox.concurrency import KeyedLocks
 from sandbox.errors import NotFound, SandboxError
@@ -42,6 +41,7 @@ from tools._tool import OwnSession, Report, ignore_progress
 
 if TYPE_CHECKING:
     from mcp_server.tasks.scoring import Verdict
+    from mcp_server.trajectories.recorder import Recorder
 
 log = logging.getLogger(__name__)
 
@@ -296,6 +296,22 @@ class SessionStore:
     async def close(self, session: Session) -> None:
         """End the session and remove its sandbox: calls that it still serves are refused, for the session was closed."""
         await self._ends.close(session)
+
+    async def abandon(self, owner: str, session: Session, reason: str, *, by_handle: bool) -> str:
+        """End a session whose sandbox answers no more, and keep its edits as those of a lost one.
+
+        Args:
+            reason: why its changes can't be read.
+            by_handle: the call that ends it named it by its handle.
+
+        Returns:
+            The reason, with the edits that are kept and the way to get them.
+        """
+        slot = self._table.find(session.key)
+        reopens = not by_handle and (self.default_session or (slot is not None and slot.is_apart))
+        await self._ends.abandon(session)
+        told = await self._recovery.explain(owner, session.key, reason, reopens=reopens)
+        return reason if told is None else str(told)
 
     async def finish(self, owner: str, session: Session) -> None:
         """Have the changes of a session with a task scored, and end it; nothing else of it can be scored again.

@@ -6,8 +6,8 @@ import json
 import logging
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -50,6 +50,8 @@ from sandbox.transport.pushback_stream import PushbackStream
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
+HANG_S = 30.0
+"""Time in which an engine finds a container and opens a connection to it. One that hangs on it never does."""
 PROTECT_S = 120.0
 START_S = 60.0
 """Time limit for the start of a guest, on a loaded machine."""
@@ -195,10 +197,11 @@ class DockerBackend(Backend):
         """Take over a container that `find` returned.
 
         Raises:
-            SandboxLost: it is gone.
+            SandboxLost: it is gone, or the engine hangs on it.
         """
         engine = await self.engine()
-        container = await self.call(engine.container, found.place)
+        with _hang_is_loss():
+            container = await self.call_apart(engine.container, found.place)
         if container is None or not container.running:
             raise SandboxLost("The session's container has gone.", "start_session opens a new one.")
         labels = container.labels
@@ -288,12 +291,22 @@ class DockerBackend(Backend):
 
     async def remove_container(self, engine: Engine, container: str) -> None:
         """Kill and remove a container if it exists."""
-        await anyio.to_thread.run_sync(engine.remove, container, abandon_on_cancel=True)
+        await self.call_apart(engine.remove, container)
         self.servers.drop(container[:12])
 
     async def call(self, function: Callable[..., T], *args: Any) -> T:
         """Run one of the engine's blocking calls in a thread."""
         return await anyio.to_thread.run_sync(function, *args, limiter=self._threads)
+
+    async def call_apart(self, function: Callable[..., T], *args: Any) -> T:
+        """Run a blocking call about one running container in a thread besides the shared ones.
+
+        An engine can hang on one container: other sessions must not wait for that. If cancelled, the thread is
+        abandoned until its own time limit.
+        """
+        return await anyio.to_thread.run_sync(
+            function, *args, limiter=anyio.CapacityLimiter(1), abandon_on_cancel=True
+        )
 
     async def exec(
         self, container: str, argv: Sequence[str], user: str = "", env: Mapping[str, str] | None = None
@@ -301,12 +314,13 @@ class DockerBackend(Backend):
         """Start one more process in a container, and return its streams.
 
         Raises:
-            SandboxLost: the container is gone.
+            SandboxLost: the container is gone, or the engine hangs on it.
         """
         engine = await self.engine()
-        number = await self.call(engine.exec_create, container, argv, user, env)
         body = json.dumps({"Detach": False, "Tty": False}).encode()
-        return await open_stream(engine.endpoint(), f"/v{engine.api}/exec/{number}/start", body)
+        with _hang_is_loss():
+            number = await self.call_apart(engine.exec_create, container, argv, user, env)
+            return await open_stream(engine.endpoint(), f"/v{engine.api}/exec/{number}/start", body)
 
     async def _start_guest(self, engine: Engine, container: str, image: Image) -> ByteStream:
         """Attach, start, send the guest, and wait for its first bytes. Returns the stream."""
@@ -464,7 +478,7 @@ class DockerSandbox(Sandbox):
         """
         engine = await self._owner.engine()
         name = f"pdbox-{key}-{owner}-{source or '0'}-{time.time():.0f}"
-        await self._owner.call(engine.rename, self._container, name)
+        await self._owner.call_apart(engine.rename, self._container, name)
 
     async def cut_network(self) -> None:
         """Disconnect the container; only its loopback is left.
@@ -474,7 +488,7 @@ class DockerSandbox(Sandbox):
         """
         if self._network:
             engine = await self._owner.engine()
-            await self._owner.call(engine.disconnect, self._container)
+            await self._owner.call_apart(engine.disconnect, self._container)
             self._network = False
 
     async def _exec(self, arguments: Sequence[str], user: str = "") -> AttachedStream:
@@ -508,6 +522,21 @@ def _obtain(engine: Engine, reference: str, progress: Progress) -> None:
 
 def _from_thread(progress: Progress) -> Progress:
     return lambda line: anyio.from_thread.run_sync(progress, line)
+
+
+@contextmanager
+def _hang_is_loss() -> Generator[None]:
+    """Limit the time of calls that lead to a container.
+
+    Raises:
+        SandboxLost: the engine hangs on it.
+    """
+    try:
+        with anyio.fail_after(HANG_S):
+            yield
+    except TimeoutError as exc:
+        hint = "start_session opens a new one."
+        raise SandboxLost("The Docker engine opens no connection to the sandbox.", hint) from exc
 
 
 def _did_not_start(image: str, stream: AttachedStream) -> BackendUnavailable:

@@ -168,6 +168,7 @@ class ContainerSandbox(Sandbox):
     """A guest in a container of somebody else."""
 
     backend: ClassVar[str] = "container"
+    is_in_place = True
 
     def __init__(
         self, owner: ContainerBackend, container: Container, mark: str, boot: guest_bundle.Boot

@@ -51,7 +51,7 @@ def refusal(doing: str, status: int, words: str) -> SandboxError | NotFound:
         hint = "On Debian as root, `pdbox image build` needs none."
         return BackendUnavailable(f"{what}: the registry can't be reached.", hint, said)
     if status == 404:
-        return SandboxLost(f"{what}: it has gone.", details=said)
+        return SandboxLost(f"{what}: it has gone.", "start_session opens a new one.", said)
     hint = "The server's log has the engine's reason; `pdbox doctor` shows what works here."
     return BackendUnavailable(f"{what}.", hint, said)
 

@@ -93,8 +93,6 @@ async def prepare(
         metadata = replace(metadata, notices=(*metadata.notices, _REUSED))
     if commands or request.in_place:
         metadata = replace(metadata, env={**await _find_virtual_environment(session), **metadata.env})
-    for_diff = await in_thread(rules.for_diff)
-    await session.request("files.snapshot", {"rules": for_diff}, timeout_s=300)
     await session.protect(rules)
     if entrypoint is None:
         entrypoint = await _default_entrypoint(session, texts)
@@ -103,6 +101,9 @@ async def prepare(
         )
     debug = {"entrypoint": metadata.debug_entrypoint, "env": metadata.env}
     await session.request("debug.configure", debug)
+    # Last: the guest goes on storing files after its answer, which would slow the requests above down.
+    for_diff = await in_thread(rules.for_diff)
+    await session.request("files.snapshot", {"rules": for_diff}, timeout_s=300)
     if restore is not None:
         metadata = replace(metadata, notices=(*metadata.notices, await restore(session)))
     await session.save_metadata(metadata)

@@ -23,7 +23,8 @@ from sandbox.errors import InvalidArgument, NotFound, PathRefused
 from sandbox.host_files import open_regular, special_kind
 from sandbox.ignore_rules import MAX_DEPTH, MAX_TEXT, Decision, Matcher, Pairs, lenient
 
-PIECE = 1 << 18
+PIECE = 1 << 20
+"""Bytes of a piece of the stream. With a quarter of it, 100 MB cost the server a third more processor time."""
 MATCHING_S = 10.0
 """Processor time that matching the names of one repository may take; each pattern is tried on each name."""
 ALWAYS_OUT = (

@@ -12,6 +12,7 @@ from sandbox.session.file_text import FileText, join_lines
 
 MAX_EDITS = 200
 """Maximum number of edits in one call."""
+_SPACES = re.compile(r"[ \t]+(?=\n|\Z)")
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,36 @@ class FileEdit:
         if not old_code and (start is not None or end is not None):
             return self._locate_lines(start or None, end, new)
         if old_code is not None:
-            begin = _find_once(self.old, self._before, old_code.replace("\r\n", "\n"))
-            return begin, begin + len(old_code.replace("\r\n", "\n")), new
+            return *self._find_once(old_code.replace("\r\n", "\n")), new
         return 0, len(self._before), new
+
+    def _find_once(self, old_code: str) -> tuple[int, int]:
+        """(begin, end) of the one occurrence of `old_code`, if need be without regard to spaces at the ends of lines.
+
+        Answers don't show those, so text that is copied from one lacks them.
+        """
+        if self.old is None:
+            raise NotFound(
+                "No such file, so `old_code` does not occur in it.",
+                "Leave `old_code` out to create the file.",
+            )
+        if not old_code:
+            raise InvalidArgument("`old_code` is empty.", "Give the text to replace, or `start` and `end`.")
+        begin = _index_once(self.old.path, self._before, old_code)
+        if begin is not None:
+            return begin, begin + len(old_code)
+        stripped, wanted = _without_spaces_at_ends(self._before), _without_spaces_at_ends(old_code)
+        begin = _index_once(self.old.path, stripped, wanted) if wanted.strip() else None
+        if begin is None:
+            raise Absent(old_code)
+        first, last = self._position(stripped, begin), self._position(stripped, begin + len(wanted))
+        spaces = _SPACES.match(self._before, last)
+        return first, spaces.end() if spaces else last
+
+    def _position(self, stripped: str, index: int) -> int:
+        """Position in the text of one in the text without spaces at the ends of lines."""
+        line = stripped.count("\n", 0, index)
+        return self._starts[line] + index - (stripped.rfind("\n", 0, index) + 1)
 
     def _locate_lines(self, start: int | None, end: int | None, new: str) -> tuple[int, int, str]:
         lines = self.old.lines if self.old else []
@@ -111,23 +139,19 @@ class FileEdit:
         return min(begin, len(self._before)), min(stop, len(self._before)), text
 
 
-def _find_once(file: FileText | None, text: str, old_code: str) -> int:
-    """The position of the one occurrence of `old_code`."""
-    if file is None:
-        raise NotFound(
-            "No such file, so `old_code` does not occur in it.", "Leave `old_code` out to create the file."
-        )
-    if not old_code:
-        raise InvalidArgument("`old_code` is empty.", "Give the text to replace, or `start` and `end`.")
-    count = text.count(old_code)
-    if count == 1:
-        return text.index(old_code)
-    if count == 0:
-        raise Absent(old_code)
-    places = islice(re.finditer(re.escape(old_code), text), 10)
+def _without_spaces_at_ends(text: str) -> str:
+    return "\n".join(line.rstrip(" \t") for line in text.split("\n"))
+
+
+def _index_once(path: str, text: str, wanted: str) -> int | None:
+    """The position of the one occurrence of `wanted`; None if there is none."""
+    count = text.count(wanted)
+    if count <= 1:
+        return text.index(wanted) if count else None
+    places = islice(re.finditer(re.escape(wanted), text), 10)
     lines = [text.count("\n", 0, found.start()) + 1 for found in places]
     numbers = ", ".join(map(str, lines)) + (", …" if count > len(lines) else "")
     raise InvalidArgument(
-        f"`old_code` occurs {count} times in {file.path} (lines {numbers}).",
+        f"`old_code` occurs {count} times in {path} (lines {numbers}).",
         "Give more of the text, or `start` and `end`.",
     )

@@ -12,7 +12,7 @@ PAGE = 128 << 10
 class OutputPage(BaseModel):
     """A piece of output. Offsets are bytes in program output, and characters in a stored answer."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     text: Long
     next: Number

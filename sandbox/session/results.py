@@ -42,6 +42,10 @@ class TestResult(GuestData):
     """Of a failing test, or one that ran at the deadline: a line for each frame, from the test down to the failure."""
     output: Short = ""
     """Output that the runner has captured, of a failing test."""
+    failed_before: bool | None = None
+    """True if it failed before the first edit as well; None if that is not known."""
+    as_before: bool = False
+    """True if it failed with the same message then."""
 
 
 class Evaluation(ExecResult):

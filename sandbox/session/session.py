@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 from pydantic import Field
 
 from sandbox.backend import Sandbox
+from sandbox.concurrency import open_task_group
 from sandbox.errors import (
     InvalidArgument,
     PdboxError,
@@ -37,11 +39,17 @@ from sandbox.session.results import Evaluation, ExecResult
 from sandbox.session.trace import Trace
 from sandbox.session.workspace import Workspace
 from sandbox.spec import Lifetime
-from sandbox.transport.connection import GuestConnection, OnProgress
+from sandbox.transport.connection import PING_S, GuestConnection, OnProgress
 
 MAX_OUTPUT = 1 << 20
 _MAX_LOSSES = 3
 """Maximum consecutive connections that the guest ends without answering on them."""
+_PING_EACH_S = 1.0
+_MAX_MISSED = 2
+"""Consecutive pings without an answer after which a sandbox is given up: 11 s in all."""
+_SILENT = "The sandbox doesn't answer any more."
+_T = TypeVar("_T")
+log = logging.getLogger(__name__)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _COUNTED = {
     "passed": "passed",
@@ -112,6 +120,9 @@ class Session:
         self.output = Output(self.request)
         self.workspace = Workspace(self.request, PurePosixPath("/workspace"))
         self._tasks = tasks
+        self.is_abandoned = False
+        """True if it was closed without its changes, because its sandbox was lost."""
+        self._is_silent = False
         self._connecting = anyio.Lock()
         self._connection = connection
         self._losses = 0
@@ -140,8 +151,10 @@ class Session:
         """Return the connection to the guest, opened again if it broke.
 
         Raises:
-            SandboxLost: the sandbox is gone, or broke the protocol; SessionExpired: it reached its time limit.
+            SandboxLost: the sandbox is gone, broke the protocol, or is silent; SessionExpired: it reached its time limit.
         """
+        if self._is_silent:
+            raise SandboxLost(_SILENT, "start_session opens a new one.")
         if self._connection is not None and self._connection.lost is None:
             return self._connection
         async with self._connecting:
@@ -167,6 +180,36 @@ class Session:
             raise SandboxLost(
                 "The sandbox ends each connection to it.", "start_session opens a new one."
             ) from lost
+
+    async def while_answering(self, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Do `work` with the sandbox for as long as that answers pings, as it does during a slow request.
+
+        Raises:
+            SandboxLost: it answered nothing, and nothing more is asked of it.
+        """
+        silence = anyio.CancelScope()
+        async with open_task_group() as tasks:
+            tasks.start_soon(self._cancel_on_silence, silence)
+            with silence:
+                return await work()
+        self._is_silent = True
+        raise SandboxLost(_SILENT, "start_session opens a new one.")
+
+    async def _cancel_on_silence(self, scope: anyio.CancelScope) -> None:
+        missed = 0
+        while missed < _MAX_MISSED:
+            await anyio.sleep(_PING_EACH_S)
+            missed = 0 if await self._answers() else missed + 1
+        scope.cancel()
+
+    async def _answers(self) -> bool:
+        with anyio.move_on_after(PING_S):
+            try:
+                await self.request("ping")
+            except PdboxError as exc:  # a refusal is an answer; a loss ends the other request, too
+                log.debug("ping: %s", exc)
+            return True
+        return False
 
     async def lost(self) -> SandboxError:
         """Wait until the sandbox is lost, and return the reason.
@@ -271,10 +314,14 @@ class Session:
         timeout_s: float,
         on_progress: OnProgress | None = None,
         past_errors: bool = False,
+        before: bool | None = None,
     ) -> Evaluation:
         """Run the tests, without the debugger, and compare with the last run.
 
         `past_errors`: also where pytest would end because it can't collect some files. Graders want it to end.
+        `before`: tell which failing tests failed before the first edit too. Unless that is known, they run again while
+        the edits are undone. False: only remember the outcomes, for a later run; None: not even that. Never in files
+        that others work on.
 
         Raises:
             InvalidArgument: there is no entry point, or it does not allow to select `tests`.
@@ -293,6 +340,7 @@ class Session:
             "timeout_s": timeout_s,
             "max_output": MAX_OUTPUT,
             "past_errors": past_errors,
+            "before": None if self.sandbox.is_in_place else before,
         }
         answer, _ = await self.request("eval", args, timeout_s=timeout_s, on_progress=on_progress)
         return await self._compare(

@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 class Hello(BaseModel):
     """Greeting of the guest, its first frame."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     protocol: int
     python: Annotated[str, Field(max_length=200)] = ""

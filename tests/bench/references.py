@@ -89,6 +89,22 @@ async def bare_start(engine: Any, image: str) -> float:
     return started
 
 
+async def docker_cp(image: str, folder: Path) -> float:
+    """Create a container, copy `folder` into it, and start it."""
+    begin = time.perf_counter()
+    created = await _docker("create", "--network", "none", image, "sleep", "600")
+    try:
+        await _docker("cp", "--quiet", f"{folder}/.", f"{created}:/mnt")
+        await _docker("start", created)
+        return since(begin)
+    finally:
+        await _docker("rm", "--force", created)
+
+
+async def _docker(*arguments: str) -> str:
+    return (await anyio.run_process(["docker", *arguments])).stdout.decode().strip()
+
+
 async def stock_pdb(program: Path, runs: int) -> Timing:
     """`p x` to stock pdb on a pipe, on this machine, read up to its prompt."""
     process = subprocess.Popen(  # noqa: ASYNC220 - nothing else runs in this loop meanwhile

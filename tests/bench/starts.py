@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import anyio
@@ -22,6 +23,7 @@ VENV = "python3 -m venv ~/venv"
 REFILL_S = 3.0
 """Long for starting one sandbox on a machine that is not busy."""
 FLOOD_MS = 1000
+COPY_ROUNDS = 7
 
 
 async def floors(repo: Path) -> list[Row]:
@@ -35,7 +37,13 @@ async def floors(repo: Path) -> list[Row]:
 
 async def starts(repo: Path) -> list[Row]:
     """Opening a session and starting the server, each in turns with its reference."""
-    return [*await _openings(repo), *await _warm(repo), *await _prepared(repo), *await _servers(repo)]
+    return [
+        *await _openings(repo),
+        *await _warm(repo),
+        *await _prepared(repo),
+        *await _copies(repo),
+        *await _servers(repo),
+    ]
 
 
 async def _openings(repo: Path) -> list[Row]:
@@ -91,6 +99,50 @@ async def _prepared(repo: Path) -> list[Row]:
         Row(f"the same, first session with the set-up `{VENV}`", first),
         Row("later session with that set-up, kept", kept, beside),
     ]
+
+
+async def _copies(repo: Path) -> list[Row]:
+    """Large repositories, each in turns with `docker cp` of the same into a new container, which is started then."""
+    image = await default_image(repo)
+    rows: list[Row] = []
+    for what, (make, limit) in _LARGE.items():
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place)
+            make(folder)
+            rows.append(await _copied(image, folder, what, limit))
+    return rows
+
+
+async def _copied(image: str, folder: Path, what: str, limit: float) -> Row:
+    theirs: list[float] = []
+    ours: list[float] = []
+    async with pdbox("--root", str(folder), "--backend", "docker") as session:
+        await _open(session, folder)  # imports what the server needs, and reads the files from the disk
+        for _ in range(COPY_ROUNDS):
+            theirs.append(await references.docker_cp(image, folder))
+            ours.append(await _open(session, folder))
+    taken, floor = timing(ours), timing(theirs)
+    ratio = taken.median / floor.median
+    beside = f"{ratio:.2f} × create, `docker cp`, start: {floor.median:.0f} ms"
+    return Row(f"start_session, {what}", taken, beside, f"{limit:g} ×", ratio <= limit)
+
+
+def _random_files(folder: Path) -> None:
+    for number in range(100):
+        (folder / f"{number}.bin").write_bytes(os.urandom(1 << 20))
+
+
+def _many_files(folder: Path) -> None:
+    for number in range(10_000):
+        place = folder / f"package_{number // 1000}" / f"module_{number // 100}"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"file_{number}.py").write_text(f"VALUE = {number}\n" + "# filling\n" * 300)
+
+
+_LARGE: dict[str, tuple[Callable[[Path], None], float]] = {
+    "100 MB of random data in 100 files": (_random_files, 1.5),
+    "10,000 files of 3 KB": (_many_files, 1.0),
+}
 
 
 async def _open(session: Session, repo: Path, setup: Sequence[str] = ()) -> float:

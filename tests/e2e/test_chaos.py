@@ -11,6 +11,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import tempfile
 import time
 import uuid
@@ -301,7 +302,9 @@ async def break_things(run: Run) -> None:
         )  # a fault must come at any moment, not at one that was waited for
         deed = deeds[number % len(deeds)]
         number += 1
-        with suppress(AssertionError):  # it has gone by itself
+        with suppress(
+            AssertionError, subprocess.TimeoutExpired
+        ):  # it has gone by itself, or the engine hangs
             await _break(run, deed)
         run.faults[deed] += 1
     run.calm.set()

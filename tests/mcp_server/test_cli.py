@@ -251,6 +251,7 @@ def test_backends_and_parsers_are_not_imported_before_they_are_needed() -> None:
         "requests",
         "sandbox.docker.backend",
         "sandbox.process",
+        "mcp_server.trajectories.recorder",
         "mcp_server.transports.http",
         "pathspec",
         "tomllib",

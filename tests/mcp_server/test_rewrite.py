@@ -46,6 +46,27 @@ async def test_edits_of_one_call_mean_the_files_as_they_were(connect: Connect) -
         assert await lines_of(client, "deep/new.txt") == ["new"]
 
 
+async def test_old_code_needs_no_spaces_at_the_ends_of_lines(repo: Path, connect: Connect) -> None:
+    (repo / "c.py").write_text("def f():  \n    x = 1\n   \n    y = 2\t\n    return x\n\n\nx = 1 \n")
+    async with connect() as client:
+        edit = {"old_code": "    x = 1\n\n    y = 2", "new_code": "    z = 3"}
+        await client.call_tool("rewrite", {"path": "c.py", **edit})
+        assert (await data(client, "bash", command="cat -A c.py"))["output"].split("\n") == [
+            "def f():  $",
+            "    z = 3$",
+            "    return x$",
+            "$",
+            "$",
+            "x = 1 $",
+            "",
+        ]
+        twice = await client.call_tool("rewrite", {"path": "c.py", "old_code": "x \n", "new_code": "y"})
+        assert "`old_code` does not occur" not in text(twice) and not twice.is_error
+        for absent in ("    x = 1\n\n    y = 3", " \t\n "):
+            refused = await client.call_tool("rewrite", {"path": "c.py", "old_code": absent, "new_code": ""})
+            assert refused.is_error and "does not occur in c.py" in text(refused)
+
+
 @pytest.mark.usefixtures("two_files")
 @pytest.mark.parametrize(
     ("edit", "said"),
@@ -94,7 +115,10 @@ async def test_an_edit_and_the_tests_take_one_call(connect: Connect) -> None:
             return text(await client.call_tool("rewrite", arguments))
 
         first = await run("3", "tests")
-        assert "mod.py rewritten:\n```diff\n" in first and "\n2 failed (exit code 1)\n" in first
+        assert (
+            "mod.py rewritten:\n```diff\n" in first
+            and "\n2 failed (exit code 1); 1 of the 2 failed before your edits too\n" in first
+        )
         second = await run("2", "eval")
         assert "\n2 passed (exit code 0)\nfixed since the last run: " in second
         assert "\n1 passed (exit code 0)" in await run("0", "test_mod.py::test_b")

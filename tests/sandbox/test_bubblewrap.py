@@ -99,6 +99,21 @@ async def test_the_python_of_the_active_environment_is_taken_if_it_has_pytest(
     assert choice.image == (str(environment / "bin" / "python") if has_it else sys.executable)
 
 
+async def test_the_choice_of_an_interpreter_imports_nothing_of_the_working_directory(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without packages it imports nothing when it starts, so that all names are still to be found.
+    environment = tmp_path / "environment"
+    await anyio.run_process([sys.executable, "-m", "venv", "--without-pip", str(environment)])
+    mark = tmp_path / "mark"
+    (tmp_path / "importlib").mkdir()
+    (tmp_path / "importlib" / "__init__.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    environ = {**place.environ, "VIRTUAL_ENV": str(environment), "PATH": "/nonexistent"}
+    await BubblewrapBackend(environ).choose(ImageRequest(), quiet)
+    assert not mark.exists()
+
+
 def make_wheel(folder: Path, version: int) -> Path:
     """A wheel of `colour`, with a command."""
     info = f"colour-{version}.dist-info"

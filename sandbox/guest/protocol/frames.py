@@ -98,7 +98,7 @@ class FrameStream:
         end = start + payload_size
         if len(buffer) < end:
             return None
-        header, payload = _parse(buffer[_LENGTHS.size : start]), bytes(buffer[start:end])
+        header, payload = _parse(buffer[_LENGTHS.size : start]), bytes(memoryview(buffer)[start:end])
         if len(buffer) == end:
             self._buffer = b""
         else:

@@ -8,7 +8,7 @@ import threading
 from ..protocol import codes
 from ..protocol.frames import BrokenFrame, FramePipe, FrameSocket
 from ..protocol.operations import OPERATIONS, Operation
-from .errors import GuestError
+from .errors import GuestError, out_of_memory
 from .pdb_syntax import ends_program
 
 MAX_IN_FLIGHT = 64
@@ -219,6 +219,9 @@ class Connection:
         except (ValueError, TypeError) as exc:
             # Too large, or not JSON: a bug of ours, and no reason to leave the host waiting.
             self.send({"id": call.number, "error": GuestError("internal", repr(exc)[:1000]).as_dict()})
+        except MemoryError:  # while the frame was made: nothing of it is sent
+            del header, data
+            self.send({"id": call.number, "error": out_of_memory(call.operation.name).as_dict()})
         if call.operation.name == "shutdown":
             self.server.stop(codes.SHUTDOWN, "shutdown")
 

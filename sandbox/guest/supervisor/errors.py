@@ -19,3 +19,21 @@ class GuestError(Exception):
     def as_dict(self) -> dict:
         """The `error` of a reply."""
         return {"code": self.code, "message": self.message, "hint": self.hint}
+
+
+def out_of_memory(operation: str) -> GuestError:
+    """Refusal of an operation that needs more memory than there is."""
+    return GuestError(
+        "conflict",
+        "The sandbox has too little memory for `%s`%s." % (operation, _describe_limit()),
+        "Ask for less at once, remove files that nobody needs, or start the server with a larger `--memory`.",
+    )
+
+
+def _describe_limit() -> str:
+    try:
+        import resource
+    except (ImportError, MemoryError):  # Windows has none
+        return ""
+    limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    return "" if limit == resource.RLIM_INFINITY else ": a process may use %d MiB" % (limit >> 20)

@@ -14,6 +14,8 @@ from ..protocol.codes import TERMINATED
 from ..protocol.frames import FramePipe
 from ..protocol.signals import STOP
 from . import syscall_filter
+from .files.sole_use import SoleUse
+from .processes.before_edits import Outcomes
 from .processes.output import OutputReader
 from .processes.process_tree import Children
 from .processes.saved_outputs import SavedOutputs
@@ -35,11 +37,16 @@ class Supervisor:
         self.meta = None
         self.touched = 0
         """Counts operations that may have changed files."""
+        self.unedited_until = 0
+        """Value of `touched` up to which nobody has edited a file."""
         self.workspace = None
         """Made by the first operation on files (`workspace_of`)."""
         self.children = Children(reap_all=bool(config.get("reap_all")))
         self.output = OutputReader()
         self.saved_outputs = SavedOutputs()
+        self.outcomes = Outcomes()
+        """Outcomes of tests before the first edit."""
+        self.sole_use = SoleUse()
         self.reported_tests: set = set()
         """Ids of tests, as `eval` gave them, that are not words to a shell."""
         self.breakpoints = Breakpoints(self.workdir)
@@ -54,6 +61,11 @@ class Supervisor:
     def program(self):
         """The debugged program."""
         return self._program or self.load_program()
+
+    @property
+    def program_runs(self) -> bool:
+        """True if the debugged program runs now, so that it may load files at any time."""
+        return self._program is not None and self._program.is_running
 
     def load_program(self):
         """Load `program`, which is half of all our code: a connection is greeted before that."""

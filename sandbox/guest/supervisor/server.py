@@ -14,7 +14,7 @@ from ..protocol import PROTOCOL, codes
 from ..protocol.frames import FramePipe, FrameSocket
 from ..protocol.operations import Operation
 from .connection import Call, Connection, Workers
-from .errors import GuestError
+from .errors import GuestError, out_of_memory
 from .files.full_folders import describe_full
 
 _LAST_CALL_S = 60.0
@@ -114,11 +114,14 @@ class Server:
             if operation.counts_as_use:
                 self._busy += 1
                 self.state.touched += operation.edits_files
-            return True
+        if operation.counts_as_use:
+            self.state.sole_use.enter()
+        return True
 
     def finish(self, operation: Operation) -> None:
         """Note that a request has been served: the idle time starts now."""
         if operation.counts_as_use:
+            self.state.sole_use.leave()
             with self._changed:
                 self._busy -= 1
                 self._used = time.monotonic()
@@ -138,9 +141,12 @@ class Server:
             return {"ok": ok}, data
         except GuestError as exc:
             error = exc
+        except MemoryError:
+            error = None  # what the operation holds is only released after this clause
         except Exception as exc:  # only here does a bug of ours become an answer
             traceback.print_exc()
             error = GuestError("internal", repr(exc)[:1000])
+        error = error or out_of_memory(call.operation.name)
         return {"error": self._with_full_folders(error.as_dict(), "hint")}, b""
 
     def _with_full_folders(self, data: dict, key: str) -> dict:
@@ -149,7 +155,12 @@ class Server:
         return dict(data, **{key: (data.get(key, "") + " " + text).strip()}) if text else data
 
     def _settle(self, call: Call) -> None:
-        """Wait until the baseline is taken, before files may change. It nearly always is."""
+        """Wait until the files are those of the session, and the baseline is taken before they may change.
+
+        They nearly always are, and it nearly always is.
+        """
+        if call.operation.counts_as_use:
+            self.state.sole_use.wait(call.cancelled.is_set)
         workspace = self.state.workspace
         if workspace is None or workspace.baseline is None or workspace.baseline.is_taken:
             return
@@ -183,8 +194,11 @@ class Server:
             threading.Thread(target=connection.send, args=(event,), daemon=True) for connection in connections
         ]
         end = time.monotonic() + timeout
-        for thread in threads:
-            thread.start()
+        try:
+            for thread in threads:
+                thread.start()
+        except RuntimeError:
+            return  # no room for threads; the end of the streams has to tell it
         for thread in threads:
             thread.join(max(0.0, end - time.monotonic()))
 

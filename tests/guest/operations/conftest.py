@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from sandbox.guest.protocol.operations import OPERATIONS
 from sandbox.guest.supervisor.files import changes, extract, read_write, search
+from sandbox.guest.supervisor.files.sole_use import SoleUse
 from sandbox.guest.supervisor.files.workspace import Workspace, workspace_of
 from sandbox.guest.supervisor.processes import run_command, test_run
+from sandbox.guest.supervisor.processes.before_edits import Outcomes
 from sandbox.guest.supervisor.processes.process_tree import Children
 from sandbox.guest.supervisor.processes.saved_outputs import SavedOutputs
 from sandbox.guest.supervisor.program.breakpoints import Breakpoints
@@ -30,6 +33,10 @@ class State:
         self.saved_outputs = SavedOutputs()
         self.workspace: Workspace | None = None
         self.reported_tests: set[str] = set()
+        self.outcomes = Outcomes()
+        self.sole_use = SoleUse()
+        self.program_runs = False
+        self.touched, self.unedited_until = 5, 0
 
 
 class Call:
@@ -37,6 +44,7 @@ class Call:
 
     def __init__(self, state: State) -> None:
         self.state = state
+        self.operation = OPERATIONS["eval"]
         self.cancelled = threading.Event()
         self.told: list[dict[str, Any]] = []
         self.pieces: list[bytes] = []

@@ -185,6 +185,64 @@ def test_without_any_connection_it_ends_too(tmp_path: Path) -> None:
         assert guest.process.wait(WAIT_S) == 0
 
 
+def load_all(guest: Guest) -> None:
+    """Wait until it has started, with all that it needs."""
+    guest.client.request("load")
+    guest.client.request("debug.state")
+    guest.client.request("exec", command="sleep 0.2", timeout_s=WAIT_S, max_output=100)
+
+
+def memory_of(guest: Guest) -> int:
+    """Bytes that count for its limit of data."""
+    status = Path(f"/proc/{guest.process.pid}/status").read_text(encoding="utf-8")
+    return int(status.partition("VmData:")[2].split()[0]) << 10
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux")
+@pytest.mark.parametrize(
+    ("op", "room"),
+    [
+        pytest.param("files.diff", 4 << 20, id="many changes"),
+        pytest.param("files.read", 4 << 20, id="a large file"),
+        pytest.param("files.read", 12 << 20, id="a large answer"),
+    ],
+)
+def test_an_operation_without_memory_is_refused_and_the_next_one_is_served(
+    guest: Guest, op: str, room: int
+) -> None:
+    args: dict[str, Any] = {} if op == "files.diff" else {"path": "large", "max_bytes": 8 << 20}
+    load_all(guest)
+    guest.client.request("files.snapshot", rules={})
+    guest.client.request("files.diff")  # comes when all is stored
+    if op == "files.diff":
+        for number in range(20_000):
+            (guest.workdir / f"file{number}").touch()
+    else:
+        guest.write("large", "x" * (7 << 20))
+    resource.prlimit(
+        guest.process.pid, resource.RLIMIT_DATA, (memory_of(guest) + room, resource.RLIM_INFINITY)
+    )
+    with pytest.raises(
+        Refused, match=f"conflict: The sandbox has too little memory for `{op}`: a process may"
+    ):
+        guest.client.request(op, **args)
+    assert guest.client.request("ping") == {}
+    resource.prlimit(
+        guest.process.pid, resource.RLIMIT_DATA, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    )
+    guest.client.request(op, **args)
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux")
+def test_its_end_is_an_orderly_one_without_memory_for_one_more_thread(tmp_path: Path) -> None:
+    with Guest(tmp_path) as guest:
+        load_all(guest)
+        limit = (memory_of(guest) + (1 << 20), resource.RLIM_INFINITY)  # less than a stack
+        resource.prlimit(guest.process.pid, resource.RLIMIT_DATA, limit)
+        guest.process.terminate()
+        assert guest.process.wait(WAIT_S) == 0
+
+
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux")
 def test_without_any_connection_it_ends_when_a_program_left_it_no_descriptors(tmp_path: Path) -> None:
     with Guest(tmp_path, grace_s=0.2) as guest:

@@ -319,3 +319,12 @@ async def test_the_first_call_without_a_handle_takes_over_no_session_that_a_livi
         ours = await store.get(ME, None, quiet)
         assert ours.key != theirs.key
         await store.close(ours)
+
+
+@pytest.mark.long
+async def test_a_sandbox_that_is_slow_with_one_request_is_not_taken_for_a_silent_one(repo: Path) -> None:
+    async with opened(repo) as store:
+        session = await start(store)
+        # Longer than a silent one is waited for.
+        ran = await session.while_answering(lambda: session.run("sleep 14; echo done", timeout_s=60))
+        assert ran.output == "done\n"

@@ -18,7 +18,7 @@ from sandbox.docker.doctor import examine
 from sandbox.docker.endpoint import locate, usual_sockets
 from sandbox.docker.engine import Engine
 from sandbox.docker.sdk import errors
-from sandbox.errors import BackendUnavailable
+from sandbox.errors import BackendUnavailable, SandboxLost
 
 
 @contextmanager
@@ -106,6 +106,16 @@ def _answering_once(path: Path) -> Iterator[Mapping[str, str]]:
         thread.start()
         yield {"DOCKER_HOST": f"unix://{path}"}
         thread.join()
+
+
+@pytest.mark.docker
+async def test_a_container_that_was_removed_before_its_start_says_the_next_step() -> None:
+    with (
+        closing(await DockerBackend({}).engine()) as engine,
+        pytest.raises(SandboxLost, match="did not start: it has gone") as lost,
+    ):
+        engine.start("no-such-container-of-ours")
+    assert lost.value.hint == "start_session opens a new one."
 
 
 @pytest.mark.parametrize("url", ["unix:///nonexistent/docker.sock", "tcp://127.0.0.1:1"])

@@ -87,7 +87,7 @@ class Snapshot:
             self.contents.flush()
 
 
-class _Change:
+class Change:
     __slots__ = ("path", "kind", "old", "full", "info")
 
     def __init__(self, path: str, kind: str, old, full: str, info) -> None:
@@ -140,7 +140,7 @@ def _baseline(workspace: Workspace, call) -> Snapshot:
     return workspace.baseline
 
 
-def _changes(workspace: Workspace, baseline: Snapshot) -> list[_Change]:
+def changes_of(workspace: Workspace, baseline: Snapshot) -> list[Change]:
     now_ns, rules = time.time_ns(), baseline.rules
     missing = {path for path in baseline.files if not rules.ignore.takes(path)}
     found = []
@@ -150,8 +150,8 @@ def _changes(workspace: Workspace, baseline: Snapshot) -> list[_Change]:
         missing.discard(entry.path)
         kind = _kind(baseline.files.get(entry.path), entry, now_ns)
         if kind is not None:
-            found.append(_Change(entry.path, kind, baseline.files.get(entry.path), entry.full, entry.info))
-    found += [_Change(path, "deleted", baseline.files[path], "", None) for path in missing]
+            found.append(Change(entry.path, kind, baseline.files.get(entry.path), entry.full, entry.info))
+    found += [Change(path, "deleted", baseline.files[path], "", None) for path in missing]
     return sorted(found, key=lambda change: os.fsencode(change.path))
 
 
@@ -192,7 +192,7 @@ def diff(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     wanted = None if paths is None else {os.path.normpath(path) for path in paths}
     parts, files, size, names, omitted = [], [], 0, 0, 0
     baseline = _baseline(workspace, call)
-    for change in _changes(workspace, baseline):
+    for change in changes_of(workspace, baseline):
         if wanted is not None and change.path not in wanted:
             continue
         if call.cancelled.is_set():
@@ -211,7 +211,7 @@ def diff(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     return {"omitted": omitted, "files": files}, b"".join(parts)
 
 
-def _part(baseline: Snapshot, change: _Change) -> tuple[bytes, dict, int]:
+def _part(baseline: Snapshot, change: Change) -> tuple[bytes, dict, int]:
     described = {"path": escape_path(change.path), "kind": change.kind, "added": 0, "removed": 0}
     size = (change.old.size if change.old else 0) + (change.info.st_size if change.info else 0)
     if size > 2 * MAX_FILE:
@@ -226,7 +226,7 @@ def _part(baseline: Snapshot, change: _Change) -> tuple[bytes, dict, int]:
     return text, described, 0
 
 
-def _version(change: _Change):
+def _version(change: Change):
     if change.info is None:
         return None
     mode = git_mode(change.info.st_mode)
@@ -263,7 +263,7 @@ def restore(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
             if args.get("new"):
                 restored += _remove_new(workspace, workspace.protected)
             for path in sorted(workspace.protected.files):
-                if _put_back(workspace, path, workspace.protected):
+                if put_back(workspace, path, workspace.protected):
                     restored.append(path)
     return {"restored": [escape_path(path) for path in restored]}, b""
 
@@ -280,12 +280,12 @@ def _remove_new(workspace: Workspace, snapshot: Snapshot) -> list[str]:
     return [entry.path for entry in found]
 
 
-def _put_back(workspace: Workspace, path: str, snapshot: Snapshot) -> bool:
+def put_back(workspace: Workspace, path: str, snapshot: Snapshot) -> bool:
     kept, full = snapshot.files[path], os.path.join(workspace.root, path)
     with os_errors(path):
         if _is_kept(kept, full):
             return False
-        _make_way(workspace, path)
+        make_way(workspace, path)
         data = snapshot.contents.get(kept)
         if kept.mode == 0o120000:
             os.symlink(os.fsdecode(data), full)
@@ -308,7 +308,7 @@ def _is_kept(kept: Blob, full: str) -> bool:
         return False
 
 
-def _make_way(workspace: Workspace, path: str) -> None:
+def make_way(workspace: Workspace, path: str) -> None:
     """Remove anything that stands in the way of `path` and the folders above it."""
     import shutil
 

@@ -151,6 +151,7 @@ def write_files(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
         for change in changes:
             change.check()
         _write_all(changes)
+        workspace.written.update(workspace.relative(change.real) for change in changes)
     answers, texts = [], []
     for change in changes:
         text, omitted = _difference(change.path, change.before, change.content, change.form)

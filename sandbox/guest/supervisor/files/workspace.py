@@ -48,6 +48,8 @@ class Workspace:
         self.baseline: Any = None
         self.protected: Any = None
         """Snapshots (`changes.py`): of all files, for `diff`; of the protected ones, to put them back."""
+        self.written: set = set()
+        """Paths of the files that tools have written."""
         self.rules = RuleSet(None)
         """Files that tools may not see or change, once the rules are known: a link must not lead there."""
 

@@ -21,9 +21,10 @@ from ..entrypoints.test_selection import select
 from ..errors import GuestError
 from ..files.workspace import open_regular, workspace_of
 from . import run_command
+from .before_edits import BAD as _BAD
+from .before_edits import BeforeEdits, environment, time_for
 from .failing_tests import Details, FrameLines, stack_frames
 
-_BAD = ("failed", "error")
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
 MAX_TESTS = 100_000
 _MAX_JSON = 1_500_000
@@ -45,8 +46,8 @@ _UNSAFE = re.compile(r"[^\w.:/\[\]-]")
 
 
 def evaluate(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
-    """{command, tests, env, timeout_s, max_output, past_errors} -> the answer of `exec`, and {"tests": [{"id", "outcome",
-    "duration_s", "message", "file"?, "line"?, "frames"?, "output"?}], "collected": n|null, "not_run": n,
+    """{command, tests, env, timeout_s, max_output, past_errors, before} -> the answer of `exec`, and {"tests": [{"id", "outcome",
+    "duration_s", "message", "file"?, "line"?, "frames"?, "output"?, "failed_before"?, "as_before"?}], "collected": n|null, "not_run": n,
     "not_run_ids": [], "running": [id], "runner": "pytest"|"unittest"|null, "captured": bool, "counts": {outcome: n},
     "tests_omitted": n}.
 
@@ -59,21 +60,23 @@ def evaluate(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     the one that ran then before the others: its results until then are not reliable. A test without a reported
     outcome is left out if the command has ended with exit code 0, else it is an error. `counts` covers all tests;
     when they are too many for an answer, passed ones are left out of `tests` first. With `past_errors` pytest runs
-    its tests though some files can't be collected. Progress: {"tests": n, "of": m|null, "last": id, "outcome"}.
+    its tests though some files can't be collected. With `before`, failing tests have `failed_before` if it is known
+    whether they failed before the files were edited, and `as_before` if for the same reason; if it is false, the
+    outcomes are only remembered for that.
+    Progress: {"tests": n, "of": m|null, "last": id, "outcome"}.
     Raises GuestError as `exec` does, and invalid if `tests` can't be chosen in `command`.
     """
-    args = dict(args, command=_command(args, call.state))
-    reports = Reports(call.progress, call.state.workdir, _PAST_ERRORS if args.get("past_errors") else "")
-    try:
-        run = run_command.run(
-            args, call, reports.environment(args.get("env") or {}), lambda run: None, reports.ask_for_stacks
-        )
-    finally:
-        reports.close()
+    before = None if args.get("before") is None else BeforeEdits(call)
+    run, reports = _run(args, call, _PAST_ERRORS if args.get("past_errors") else "", with_stacks=True)
     answer = run.answer()
     good = answer["exit_code"] == 0 and not answer["timed_out"]
     tests = reports.results(_end_of(answer), good)
     _keep_ids(tests, call.state.reported_tests)
+    if before is not None:
+        before.remember(reports.finished())
+    if before is not None and args["before"]:
+        left_s = time_for(run.duration_s, float(args.get("timeout_s") or 0))
+        before.mark(tests, lambda call, tests: _run_again(dict(args, tests=tests, timeout_s=left_s), call))
     FrameLines(workspace_of(call.state)).describe([test for test in tests if test["outcome"] in _BAD])
     shown = fitting(tests)
     answer.update(
@@ -88,6 +91,26 @@ def evaluate(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
         tests_omitted=len(tests) - len(shown),
     )
     return answer, b""
+
+
+def _run_again(args: dict, call) -> list:
+    """Run some tests of `args` without the edits. Gives those that have an outcome."""
+    if args["timeout_s"] < 1:
+        return []
+    _, reports = _run(dict(args, env=environment(args.get("env"))), call, _PAST_ERRORS, with_stacks=False)
+    return reports.finished()
+
+
+def _run(args: dict, call, wish: str, *, with_stacks: bool) -> tuple:
+    """Run the tests of `args`. Returns (the run, its reports). `with_stacks`: at the deadline of what still ran, too."""
+    args = dict(args, command=_command(args, call.state))
+    reports = Reports(call.progress, call.state.workdir, wish)
+    try:
+        own = reports.environment(args.get("env") or {})
+        ask = reports.ask_for_stacks if with_stacks else None
+        return run_command.run(args, call, own, lambda run: None, ask), reports
+    finally:
+        reports.close()
 
 
 def _command(args: dict, state):
@@ -266,6 +289,16 @@ class Reports:
                 test = dict(test, outcome="error", message="The runner has told no outcome of this test.")
             tests.append(test)
         return tests + voided
+
+    def finished(self) -> list:
+        """The tests whose outcome was reported, and is valid."""
+        return [
+            test
+            for name, test in self._tests.items()
+            if name not in self._running
+            and test["outcome"] is not None
+            and self._runs[name] not in self._void
+        ]
 
     def _receive(self) -> None:
         while True:

@@ -47,6 +47,11 @@ class Program:
         """Set the session's debug entry point and environment."""
         self._launcher.configure(entrypoint, env)
 
+    @property
+    def is_running(self) -> bool:
+        """True if it runs or waits for input; False at a stop, and when there is none."""
+        return self._state.name in (RUNNING, WAITING)
+
     def command(
         self,
         lines: list,
