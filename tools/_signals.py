@@ -53,12 +53,30 @@ def _used_up(one: Signal) -> str:
     )
 
 
+def _left_behind(one: Signal) -> str:
+    removal, addition = one.places[:2]
+    return (
+        f"{shorten(one.value, _MAX_TEXT)} was removed from {one.other} at {format_place(removal)}, but not from {one.name}, "
+        f"where it had been put at {format_place(addition)}"
+    )
+
+
+def _changed_input(one: Signal) -> str:
+    change, given, again = one.places[:3]
+    return (
+        f"{one.name}, given at :{given.line}, was changed at {format_place(change)}: {shorten(change.text, _MAX_TEXT)}; "
+        f"used again at :{again.line}"
+    )
+
+
 _LINES: dict[str, Callable[[Signal], str]] = {
     "unused": _unused,
     "not_handed_on": _not_handed_on,
     "returned": _returned,
     "overwritten": _overwritten,
     "used_up": _used_up,
+    "left_behind": _left_behind,
+    "changed_input": _changed_input,
 }
 
 

@@ -17,6 +17,8 @@ from .slicing import Slice
 from .sources import Sources
 
 _MAX_SLICE = 30_000
+_APPEARED = 6
+"""Distance of the first appearance of a wrong value."""
 FAR = 10_000
 """Distance of what is not on the way to the failure."""
 _NEAR = 30
@@ -47,7 +49,7 @@ class _Analysis:
         if self._frames:
             events.outermost = frame_number(self._frames[0][0], events.modules)
         self._sides = sides or _sides_of_unittest(exc)
-        self._slice = Slice(events, self._starts(), _MAX_SLICE)
+        self._slice = Slice(events, self._starts() + (self._appearances() or []), _MAX_SLICE)
         self._recorded = Calls(events)
 
     def result(self):
@@ -72,6 +74,12 @@ class _Analysis:
             if number is not None:
                 found += [(2 * outwards, event) for event in self._events.last_of_frame(number, line)]
         return found
+
+    @guarded
+    def _appearances(self):
+        """(distance, event) of the first appearances of wrong values: how they came to the failure may not be recorded."""
+        found = values.first_events(self._events, self._wanted(), self._job.is_test_code)
+        return [(_APPEARED, event) for event in found]
 
     @guarded
     def _aliases(self):
@@ -128,7 +136,7 @@ class _Analysis:
 
     @guarded
     def _kept(self):
-        wrong_at = values.first_event(self._events, self._wanted(), self._job.is_test_code)
+        wrong_at = min((event for _, event in self._appearances() or ()), default=None)
         test = self._job.is_test_code
         found = kept_state.find(
             self._events, self._recorded, test, self._score, self._slice.distance, wrong_at

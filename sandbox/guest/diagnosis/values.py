@@ -57,10 +57,10 @@ def first_appearances(events, wanted, is_test_code, place):
     return found
 
 
-def first_event(events, wanted, is_test_code):
-    """The event of the first appearance of a wanted value; None if there is none."""
+def first_events(events, wanted, is_test_code):
+    """The events of the first appearances of wanted values."""
     found = [_first(events, value, is_test_code) for value in wanted[:_MAX_WANTED]]
-    return min((event for event in found if event is not None), default=None)
+    return [event for event in found if event is not None]
 
 
 def _name(site):

@@ -290,6 +290,95 @@ def test_a_list_that_is_read_again_and_an_iterator_read_on_are_not_told(
     assert signals(diagnose, shop, f"self.assertEqual({bad}, 7)") == []
 
 
+BUFFER = """\
+class Buffer:
+    def __init__(self):
+        self.items = {}
+        self.order = []
+        self.heavy = []
+
+    def put(self, key, size):
+        self.items[key] = size
+        self.order.append(key)
+        if size > 9:
+            self.heavy.append(key)
+
+    def drop(self, key):
+        del self.items[key]
+        self.order.remove(key)
+
+    def next(self):
+        return self.heavy[0] if self.heavy else None
+"""
+USES = "one = Buffer(); one.put('a', 12); one.drop('a'); self.assertIsNone(one.next())"
+
+
+def test_a_key_that_is_left_in_one_of_several_containers_is_told(diagnose: Diagnose) -> None:
+    assert signals(diagnose, BUFFER, USES) == [
+        (
+            "'a' was removed from self.items, self.order at shop.py:15 Buffer.drop(), but not from self.heavy, "
+            "where it had been put at shop.py:11 Buffer.put()"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shop", "bad"),
+    [
+        (BUFFER.replace("del self.items[key]", "self.heavy.clear(); del self.items[key]"), USES.replace("None(", "NotNone(")),
+        (BUFFER.replace("del self.items[key]", "del self.items[key]; self.heavy.remove(key)"), USES.replace("None(", "NotNone(")),
+        (BUFFER, USES.replace("one.next()", "one.items or 1")),
+        (BUFFER, USES.replace("drop('a')", "put('b', 10); one.drop('b'); one.heavy.pop()")),
+        (BUFFER.replace("if size > 9:", "self.mark(key)\n\n    def mark(self, key):\n        if key:"), USES),
+    ],
+    ids=["cleared", "removed", "not used", "taken by the test", "put by another call"],
+)  # fmt: skip
+def test_a_key_that_is_gone_or_came_by_itself_is_not_told(diagnose: Diagnose, shop: str, bad: str) -> None:
+    assert not any("was removed from" in one for one in signals(diagnose, shop, bad))
+
+
+STYLE = """\
+class Style:
+    def __init__(self):
+        self.widths = []
+
+def write(lines, style):
+    style.widths.append(max(map(len, lines)))
+    return " ".join(line.rjust(max(style.widths)) for line in lines)
+
+def widen(style):
+    style.widths.append(9)
+
+class Writer:
+    def __init__(self, style):
+        style.widths.append(9)
+"""
+WRITES = "style = Style(); write(['abc'], style); self.assertEqual(write(['a'], style), 'a')"
+
+
+def test_an_object_of_the_test_that_a_call_has_changed_is_told(diagnose: Diagnose) -> None:
+    assert signals(diagnose, STYLE, WRITES) == [
+        (
+            "style, given at :6, was changed at shop.py:6 write(): style.widths.append(max(map(len, lines))); "
+            "used again at :6"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "style = Style(); self.assertEqual(write(['abc'], style), 'a')",
+        "style = Style(); widen(style); self.assertEqual(style.widths, [])",
+        "style = Style(); Writer(style); self.assertEqual(style.widths, [])",
+        "self.assertEqual((write(['abc'], Style()), write(['a'], Style())), 'a')",
+    ],
+    ids=["used once", "a call for that", "constructor", "two objects"],
+)
+def test_an_object_that_is_given_to_be_changed_or_once_is_not_told(diagnose: Diagnose, bad: str) -> None:
+    assert signals(diagnose, STYLE, bad) == []
+
+
 def test_no_signal_calls_code_of_the_objects_of_the_program(diagnose: Diagnose) -> None:
     shop = ODD + dedent("""\
             class Shop(Odd):

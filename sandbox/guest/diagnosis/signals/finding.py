@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..job import guarded
-from . import arguments, overwritten, returned_itself, used_up
+from . import arguments, changed_input, left_behind, overwritten, returned_itself, used_up
 from .view import View
 
 _KINDS = (
@@ -12,6 +12,8 @@ _KINDS = (
     (returned_itself.find, 1),
     (overwritten.find, 1),
     (used_up.find, 1),
+    (left_behind.find, 1),
+    (changed_input.find, 1),
 )
 
 
@@ -21,7 +23,13 @@ def find(events, calls, sources, is_test_code, score_of_line, distances):
     for search, most in _KINDS:
         found += _without_repeats(_most_suspect(search, view) or [])[:most]
     unused = {one.name for one in found if one.kind == "unused"}  # by which it is not handed on either
-    return [one for one in found if one.kind != "not_handed_on" or one.name not in unused]
+    told = {place for one in found if one.kind != "changed_input" for place in one.places}
+    return [
+        one
+        for one in found
+        if not (one.kind == "not_handed_on" and one.name in unused)
+        and not (one.kind == "changed_input" and one.places[0] in told)
+    ]
 
 
 @guarded

@@ -86,12 +86,16 @@ class View:
                 self._sites.setdefault(site.scope, []).append(site)
         return self._sites.get(scope, ())
 
-    def last_before(self, frame, event):
-        """The last event of a frame before an event, which is not its first one."""
+    def events_of(self, frame):
+        """The events of a frame, in order."""
         if not self._events_of:
             for one, number in enumerate(self.events.frame_of):
                 self._events_of.setdefault(number, []).append(one)
-        found = self._events_of[frame]
+        return self._events_of.get(frame, ())
+
+    def last_before(self, frame, event):
+        """The last event of a frame before an event, which is not its first one."""
+        found = self.events_of(frame)
         return found[bisect_left(found, event) - 1]
 
     def events_at(self, sites):
