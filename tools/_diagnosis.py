@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal, NamedTuple
 
 from sandbox.session.diagnosis import (
@@ -31,6 +32,11 @@ _LEAST = 0.8
 """Suspicion below which kept state is not told: nearly every program keeps some."""
 _BESIDE = 2.0
 """Suspicion of kept state that is told beside a signal or a shared object."""
+_SURE = 2.4
+_SURE_ALIAS = 6.5
+"""Suspicion of kept state beside which only shared objects of this suspicion are told; beside a signal there are none."""
+_MAX_BESIDE = 5
+"""Calls that are told beside a finding."""
 _BEHIND = 0.15
 """Less suspicion than the first one has, by which others are left out."""
 _MAX_VALUES = 2
@@ -63,8 +69,8 @@ def render_diagnosis(found: Diagnosis) -> str:
         *_suspects_text(found.spectrum, shown.suspects),
         *(f"same code with other names: {one.of}() and {format_place(one)}" for one in recording.alike),
         *_chain_text(recording, len(shown.links)),
-        *_calls_text(recording, found.spectrum or Spectrum()),
-        *_values_text(recording, shown.links),
+        *_calls_text(shown.calls, recording, found.spectrum or Spectrum()),
+        *(_values_text(recording, shown.links) if shown.suspects or shown.links else ()),
         *_notes(found, recording),
     ]
     texts = [
@@ -167,6 +173,9 @@ class Shown(NamedTuple):
     kept: list[Kept]
     suspects: list[Suspect]
     links: list[Link]
+    calls: list[Call]
+    is_finding: bool
+    """True if there is a signal, a shared object or kept state."""
 
 
 def select_shown(found: Diagnosis) -> Shown:
@@ -179,15 +188,36 @@ def select_shown(found: Diagnosis) -> Shown:
     is_clear = spectrum.passed >= _ENOUGH and any(
         not one.passing and one.distance < _ON_THE_WAY for one in recording.suspects
     )
-    aliases = recording.aliases[:_MAX_ALIASES]
+    called = {(one.path, one.function) for one in recording.calls}
+    aliases = [one for one in recording.aliases[:_MAX_ALIASES] if not called or _is_among(one, called)]
     least = _BESIDE if aliases or recording.signals else _CLEAR if is_clear else _LEAST
     kept = _select_kept(recording.kept, least)
-    called = {(one.path, one.function) for one in recording.calls}
-    if called and (aliases or kept or recording.signals):
-        return Shown(aliases, kept, [], [])
+    if recording.signals or (kept and kept[0].score >= _SURE):
+        aliases = [one for one in aliases if not recording.signals and one.score >= _SURE_ALIAS]
+    is_finding = bool(aliases or kept or recording.signals)
+    if recording.calls and is_finding:
+        return Shown(aliases, kept, [], [], _select_calls(recording.calls), is_finding)
     suspects = [one for one in suspects if (one.path, one.function) not in called]
     suspects = suspects[: _FEW_SUSPECTS if called else _MAX_SUSPECTS]
-    return Shown(aliases, kept, suspects, recording.chain[:_MAX_LINKS])
+    return Shown(aliases, kept, suspects, recording.chain[:_MAX_LINKS], recording.calls, is_finding)
+
+
+def _is_among(alias: Alias, called: Collection[tuple[str, str]]) -> bool:
+    """True if a function that stores, gives or changes a shared object is among the calls that matter most."""
+    places = [alias.stored, alias.changed, *([alias.given] if alias.given else [])]
+    return any((one.path, one.function) in called for one in places)
+
+
+def _select_calls(calls: list[Call]) -> list[Call]:
+    """Select the calls that are told beside a finding, nested in those of them that are told."""
+    best = {id(one) for one in sorted(calls, key=lambda one: -one.score)[:_MAX_BESIDE]}
+    selected, above = list[Call](), list[Call]()
+    for one in calls:
+        del above[one.depth :]
+        if id(one) in best:
+            selected.append(one.model_copy(update={"depth": sum(id(each) in best for each in above)}))
+        above.append(one)
+    return selected
 
 
 def _select_kept(found: list[Kept], least: float) -> list[Kept]:
@@ -245,15 +275,15 @@ def _arguments_text(one: Kept, which: Literal["then", "now"]) -> str:
     return f"   in {one.function.rpartition('.')[2]}({values})" if values else ""
 
 
-def _calls_text(recording: Recording, spectrum: Spectrum) -> list[str]:
+def _calls_text(calls: list[Call], recording: Recording, spectrum: Spectrum) -> list[str]:
     """The calls, each with the line that sets its function apart from what passing tests run."""
-    if not recording.calls:
+    if not calls:
         return []
     rare = {(one.path, one.function): one for one in recording.suspects or spectrum.suspects}
     beside = f"; how many of {spectrum.passed} passing tests run a line" if spectrum.passed else ""
     number = f"{recording.functions} function{'s' * (recording.functions > 1)}"
     head = f"calls that matter most, of {number}{beside}:"
-    lines = (_call_line(one, rare.get((one.path, one.function))) for one in recording.calls)
+    lines = (_call_line(one, rare.get((one.path, one.function))) for one in calls)
     return [head, *lines]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sandbox.errors import InvalidArgument, NotFound
-from sandbox.session.diagnosis import Alias, Alike, Diagnosis, Kept, ObjectClass, Place, Recording
+from sandbox.session.diagnosis import Alias, Alike, Call, Diagnosis, Kept, ObjectClass, Place, Recording
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
 from tools._diagnosis import Shown, select_shown
@@ -17,6 +17,8 @@ from tools._text import number_lines, number_without_docstring
 _MAX_FUNCTION = 1200
 _MAX_SHARED = 400
 """Characters of a constructor that stores a shared object among others: one of its lines matters."""
+_FEW_CALLS = 2
+"""Functions of calls that are shown after those of a finding."""
 _MAX_REST = 700
 """Characters of the part of a function that is shown where there is no room for more."""
 _MAX_FILES = 5
@@ -45,9 +47,13 @@ _MAX_SMALL_FILE = 2400
 _LITTLE_MORE = 1.5
 """Length of such a file to that of its function up to which it is shown after other functions, too."""
 
+_PARTS = ", parts"
+_LEAST_LINES = 5
+"""Lines of a part of a function that is shown after other functions."""
 _MAX_VALUE = 80
 VALUE = "◂"
 """Before the value of a line, which is no source."""
+_OBJECT = re.compile(r"(?:→ )?<\w+>")
 _NUMBER = re.compile(r"[ B>]{2} *(\d+) ")
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
@@ -106,7 +112,7 @@ async def read_excerpts(
         text = _excerpt(place, source, marks, lines, named, told, longest)
         if len(text) > room and excerpts:
             text = _excerpt(place, source, marks, lines, named[:1], told, min(room, _MAX_REST))
-        if not text:
+        if not text or (excerpts and _is_scrap(text)):
             continue
         whole = "" if lines else _whole_file(place.path, source)
         is_wide = len(names[place.path]) > 1 and not excerpts
@@ -121,6 +127,12 @@ async def read_excerpts(
     return excerpts
 
 
+def _is_scrap(text: str) -> bool:
+    """True for a few lines of a longer function: it would have to be asked for anyway."""
+    head, *lines = text.split("\n")
+    return head.endswith(_PARTS) and len(lines) < _LEAST_LINES
+
+
 def _values_of_lines(found: Diagnosis) -> dict[tuple[str, str], dict[int, str]]:
     """Values that were set or decided at the lines of the calls that are told, by path and function."""
     calls = found.recording.calls if found.recording else []
@@ -131,13 +143,18 @@ def _values_of_lines(found: Diagnosis) -> dict[tuple[str, str], dict[int, str]]:
 
 
 def _annotate(text: str, values: Mapping[int, str]) -> str:
-    """Add the values at lines behind them."""
-    lines = text.split("\n")
+    """Add the values at lines behind them: without a name that the line sets, and an object by its type alone only once."""
+    lines, objects = text.split("\n"), set[str]()
     for index, line in enumerate(lines):
         number = _NUMBER.match(line)
         value = values.get(int(number[1])) if number else None
-        if value:
-            lines[index] = f"{line}   {VALUE} {value}"
+        if number and value:
+            name, is_set, alone = value.partition(" = ")
+            told = alone if is_set and line[number.end() :].lstrip().startswith(f"{name} =") else value
+            if told not in objects:
+                lines[index] = f"{line}   {VALUE} {told}"
+            if _OBJECT.fullmatch(told):
+                objects.add(told)
     return "\n".join(lines)
 
 
@@ -165,7 +182,8 @@ def _best_first(shown: Shown, recording: Recording, callers: Sequence[Place]) ->
         *_with_alike([place for kept in shown.kept for place in _places_of(kept)], recording.alike),
         *([of_object] if of_object and of_object.last - of_object.line < _MAX_CLASS else []),
         *callers,
-        *_suspect_calls(recording),
+        *([] if shown.is_finding else recording.values),
+        *_suspect_calls(recording.calls)[: _FEW_CALLS if shown.is_finding else None],
         *shown.suspects,
         *shown.links,
     ):
@@ -174,9 +192,9 @@ def _best_first(shown: Shown, recording: Recording, callers: Sequence[Place]) ->
     return list(functions.values())
 
 
-def _suspect_calls(recording: Recording) -> list[Place]:
-    """The functions of the calls that are told, each at its most suspect line, the most suspect first."""
-    best = sorted(recording.calls, key=lambda one: -one.score)
+def _suspect_calls(calls: Sequence[Call]) -> list[Place]:
+    """The functions of some calls, each at its most suspect line, the most suspect first."""
+    best = sorted(calls, key=lambda one: -one.score)
     return [Place(path=one.path, line=one.suspect_line or one.line, function=one.function) for one in best]
 
 
@@ -254,7 +272,7 @@ def _excerpt(
         number_without_docstring(source[start - first : end - first + 1], start)
         for start, end in _merge(windows)
     )
-    return f"{head}, parts\n" + "\n  …\n".join(pieces)
+    return f"{head}{_PARTS}\n" + "\n  …\n".join(pieces)
 
 
 def _longest_part(
@@ -271,7 +289,7 @@ def _longest_part(
     for number in range(1, len(inside) + 1):
         ranges = _merge([(line, line) for line in inside[:number]])
         pieces = [number_lines(source[start - first : end - first + 1], start) for start, end in ranges]
-        longer = _annotate(f"{head}, parts\n" + "\n  …\n".join(pieces), values)
+        longer = _annotate(f"{head}{_PARTS}\n" + "\n  …\n".join(pieces), values)
         if text and len(longer) > longest:
             break
         text = longer

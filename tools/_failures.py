@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict
 
 from sandbox.session.results import TestResult
+from tools._assertions import shorten_assertion
 from tools._text import last_lines
 
 _KIND = re.compile(r"[A-Za-z_][\w.]*(?=:|$)")
@@ -127,11 +128,12 @@ def _fit(group: Sequence[TestResult], limit: int) -> Failure:
 
 def _describe(group: Sequence[TestResult], detail: _Detail) -> Failure:
     test, others = group[0], group[1:]
+    message = [line for line in shorten_assertion(test.message).split("\n") if line.strip()]
     return Failure(
         id=test.id,
         outcome=test.outcome,
         failed_before=test.failed_before,
-        message=_cut("\n".join(line for line in test.message.split("\n") if line.strip()), detail.message),
+        message=_cut("\n".join(message), detail.message),
         frames=_cut_frames(test.frames, detail.frames),
         output=_cut_output(test.output.strip("\n"), detail.output),
         same=[_name(other, test) for other in others[: detail.same]],

@@ -21,6 +21,7 @@ from sandbox.session.debugger import (
 )
 from sandbox.session.session import Session
 from tools import _session_uris as documents
+from tools._assertions import shorten_assertion
 from tools._text import fence, number_lines, number_without_docstring, plural, without_overwritten
 from tools._truncation import Answer, Omitted, SourceText, Truncatable, Variables
 
@@ -50,14 +51,14 @@ _PROMPT_HINTS = {
 _REASONS = {
     "entry": "its first line",
     "return": "about to return",
-    "post_mortem": "post mortem: the program is over, its frames can be inspected",
+    "post_mortem": "post mortem",
     "set_trace": "breakpoint() in the code",
     "interrupt": "interrupted",
     "watch": "a watched value has changed",
 }
 
-_THREAD_FAILED = "post mortem: this thread is over, its frames can be inspected; `c` goes on with the others"
-_FAILED = "post mortem: this test has failed, its frames can be inspected; `c` goes on with the tests"
+_THREAD_FAILED = "post mortem; `c` goes on with the other threads"
+_FAILED = "post mortem; `c` goes on with the tests"
 
 
 def _with_numbers(source: Source) -> list[str]:
@@ -228,7 +229,7 @@ def _exception_text(raised: Raised | None) -> str:
     if raised is None:
         return ""
     links = {"cause": "caused by", "context": "while handling"}
-    lines = [f"exception: {raised.type}: {raised.message}"]
+    lines = [f"exception: {raised.type}: {shorten_assertion(raised.message)}"]
     lines += [f"  {links[cause.relation]} {cause.type}: {cause.message}" for cause in raised.chain]
     return "\n".join(lines)
 

@@ -89,6 +89,8 @@ async def diagnose(
     else:
         text, found = await _diagnose(session, report, stop, entrypoint, end, against, in_order=in_order)
     shown = stop_answer(stop, session)
+    if stop.test == test and not in_order:
+        shown = shown.model_copy(update={"test": None})  # the client has named it
     others, more = await in_thread(_others_than, stop.test, session)
     whole = DiagnoseAnswer.model_construct(
         **dict(shown), values=values, diagnosis=text, also_failing=others, more_failing=more

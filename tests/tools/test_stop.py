@@ -81,8 +81,7 @@ def test_source_is_not_shown_twice() -> None:
 
 def test_post_mortem_of_a_test_says_that_the_others_go_on() -> None:
     assert text(reason="post_mortem", test="test_a.py::test_b") == (
-        "stopped at shop/pricing.py:6 in net_price (post mortem: this test has failed, its frames can be inspected; "
-        "`c` goes on with the tests) · stop 3 · test test_a.py::test_b"
+        "stopped at shop/pricing.py:6 in net_price (post mortem; `c` goes on with the tests) · stop 3 · test test_a.py::test_b"
     )
 
 
@@ -148,8 +147,7 @@ def test_an_evaluation_is_answered_without_the_story_of_the_stop() -> None:
 def test_post_mortem_of_a_thread_says_that_the_others_go_on() -> None:
     thread = Thread(id=2, name="worker", main=False)
     assert text(reason="post_mortem", thread=thread) == (
-        "stopped at shop/pricing.py:6 in net_price (post mortem: this thread is over, its frames can be inspected; "
-        "`c` goes on with the others) · stop 3 · thread worker"
+        "stopped at shop/pricing.py:6 in net_price (post mortem; `c` goes on with the other threads) · stop 3 · thread worker"
     )
 
 
@@ -158,7 +156,7 @@ def test_post_mortem_tells_the_exception_and_what_caused_it() -> None:
         type="ValueError", message="bad", chain=[Cause(type="KeyError", message="'x'", relation="cause")]
     )
     assert text(reason="post_mortem", exception=raised) == (
-        "stopped at shop/pricing.py:6 in net_price (post mortem: the program is over, its frames can be inspected) · stop 3\n"
+        "stopped at shop/pricing.py:6 in net_price (post mortem) · stop 3\n"
         "exception: ValueError: bad\n"
         "  caused by KeyError: 'x'"
     )

@@ -1,0 +1,76 @@
+"""Messages of failing assertions without what they say twice."""
+
+from __future__ import annotations
+
+import re
+
+_BOUND_METHOD = re.compile(r"<bound method ([\w.]+(?:\.<locals>\.[\w.]+)*) of (?=<)")
+_LOOKED_UP = re.compile(r"[+ ]*(?:where|and) +(?P<name>[\w.<>]+) = .*\.(?P<attribute>\w+)")
+_ADVICE = re.compile(r"\s*(?:\.\.\.)?\s*Use -v+ to get (?:more diff|the full diff)\.?\s*")
+_DIFF = re.compile(r"[-+?]? (?P<text>.*)|[-+?]?")
+_MARKS = frozenset(" ^+-?")
+_SEQUENCES = re.compile(r"(?:Lists|Tuples|Sequences) differ: ")
+_CUT = re.compile(r"\.\.\.|\[\d+ chars\]")
+_MAX_WHOLE = 240
+"""Characters of a first line that is read at a glance, so that no difference need be pointed out."""
+_MAX_MESSAGE = 20_000
+
+
+def shorten_assertion(message: str) -> str:
+    """Leave out what the first line has told: the difference of short values, and how a called method was found.
+
+    Texts of other exceptions come back as they are.
+    """
+    if "\n" not in message or len(message) > _MAX_MESSAGE:
+        return message
+    first, *rest = _name_methods(message).split("\n")
+    rest = [line for line in rest if not _ADVICE.fullmatch(line) and not _is_lookup(line)]
+    if _tells_all(first):
+        if _SEQUENCES.search(first):
+            rest = rest[-1:]  # it may end with the text that a test adds
+        rest = [line for line in rest if not _repeats(line, first)]
+    return "\n".join([first, *rest]).rstrip()
+
+
+def _tells_all(first: str) -> bool:
+    """True if both sides of a comparison are there, on a line each."""
+    compares = " != " in first or " == " in first
+    return compares and len(first) <= _MAX_WHOLE and "\\n" not in first and not _CUT.search(first)
+
+
+def _repeats(line: str, first: str) -> bool:
+    """True for a line of a difference with nothing but what is in the first line, and for the marks below one."""
+    found = _DIFF.fullmatch(line.removeprefix("  "))
+    text = (found["text"] or "").strip() if found else line
+    return text in first or set(text) <= _MARKS
+
+
+def _is_lookup(line: str) -> bool:
+    """True for `where Table.count = <Table …>.count`, which the line of the call has told."""
+    found = _LOOKED_UP.fullmatch(line)
+    return found is not None and found["name"].rpartition(".")[2] == found["attribute"]
+
+
+def _name_methods(text: str) -> str:
+    """Put `Table.count` in place of `<bound method Table.count of <Table …>>`."""
+    parts, position = list[str](), 0
+    while found := _BOUND_METHOD.search(text, position):
+        end = _closing(text, found.end())
+        if end is None:
+            break
+        parts += [text[position : found.start()], found[1]]
+        position = end
+    return "".join(parts) + text[position:]
+
+
+def _closing(text: str, start: int) -> int | None:
+    """Index behind the `>` that closes a representation around the one that begins at `start`; None if there is none."""
+    depth = 1
+    for index in range(start, len(text)):
+        if text[index] == "<":
+            depth += 1
+        elif text[index] == ">" and text[index - 1] not in "-=":
+            depth -= 1
+            if not depth:
+                return index + 1
+    return None
