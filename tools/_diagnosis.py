@@ -7,10 +7,12 @@ from typing import Literal, NamedTuple
 
 from sandbox.session.diagnosis import (
     Alias,
+    Alike,
     Call,
     CaughtException,
     Comparison,
     Diagnosis,
+    Found,
     Kept,
     Link,
     OnlyCall,
@@ -26,7 +28,6 @@ from tools._signals import signal_lines
 _MAX_SUSPECTS = 4
 _FEW_SUSPECTS = 1
 """Of functions whose calls are not told."""
-_MAX_ALIASES = 1
 _MAX_KEPT = 2
 _LEAST = 0.8
 """Suspicion below which kept state is not told: nearly every program keeps some."""
@@ -61,16 +62,17 @@ def render_diagnosis(found: Diagnosis) -> str:
     """
     recording = found.recording or Recording()
     shown = select_shown(found)
+    named = {one.function for one in _changed_places(shown)}
     parts = [
         *signal_lines(recording.signals),
         *_aliases_text(shown.aliases),
         *_kept_text(shown.kept),
         *map(_caught_line, recording.caught),
+        *([] if shown.is_finding else _values_text(recording, shown.links)),
         *_suspects_text(found.spectrum, shown.suspects),
-        *(f"same code with other names: {one.of}() and {format_place(one)}" for one in recording.alike),
+        *(_alike_line(one) for one in recording.alike if one.of in named),
         *_chain_text(recording, len(shown.links)),
         *_calls_text(shown.calls, recording, found.spectrum or Spectrum()),
-        *(_values_text(recording, shown.links) if shown.suspects or shown.links else ()),
         *_notes(found, recording),
     ]
     texts = [
@@ -78,6 +80,16 @@ def render_diagnosis(found: Diagnosis) -> str:
         _cut("\n".join(parts), _MAX_LENGTH),
     ]
     return "\n".join(text for text in texts if text)
+
+
+def _changed_places(shown: Shown) -> list[Place]:
+    """Places of the findings that other functions with the same code may share."""
+    changes = [one.changed for one in shown.aliases] + [one.written for one in shown.kept]
+    return [*changes, *shown.suspects, *shown.links]
+
+
+def _alike_line(one: Alike) -> str:
+    return f"same code with other names: {one.of}() and {format_place(one)}"
 
 
 def _cut(text: str, longest: int) -> str:
@@ -142,10 +154,14 @@ def _suspect_line(one: Suspect, spectrum: Spectrum) -> str:
 
 
 def _aliases_text(aliases: list[Alias]) -> list[str]:
-    return ["shared objects:", *map(_alias_line, aliases)] if aliases else []
+    """The first one; the others tell where the same object was stored, too."""
+    if not aliases:
+        return []
+    also = [f"    also stored at {_named(one.stored, 'as', one.name)}\n" for one in aliases[1:]]
+    return ["shared objects:", _alias_line(aliases[0], "".join(also))]
 
 
-def _alias_line(one: Alias) -> str:
+def _alias_line(one: Alias, also: str) -> str:
     if one.places:
         return (
             f"  {one.kind}: one object in {one.places} places, put there at {_named(one.stored, 'as', one.name)}\n"
@@ -154,7 +170,7 @@ def _alias_line(one: Alias) -> str:
     changed = "no longer the same object from" if one.parted else "changed at"
     given = f"    given by {format_place(one.given)}: {shorten(one.given.text, 70)}\n" if one.given else ""
     return (
-        f"  {one.kind} stored at {_named(one.stored, 'as', one.name)}\n{given}"
+        f"  {one.kind} stored at {_named(one.stored, 'as', one.name)}\n{given}{also}"
         f"    {changed} {_named(one.changed, 'through', one.through)}"
     )
 
@@ -189,8 +205,10 @@ def select_shown(found: Diagnosis) -> Shown:
         not one.passing and one.distance < _ON_THE_WAY for one in recording.suspects
     )
     called = {(one.path, one.function) for one in recording.calls}
-    aliases = [one for one in recording.aliases[:_MAX_ALIASES] if not called or _is_among(one, called)]
-    least = _BESIDE if aliases or recording.signals else _CLEAR if is_clear else _LEAST
+    aliases = _with_second_place(recording.aliases)
+    aliases = [] if called and not any(_is_among(one, called) for one in aliases) else aliases
+    is_sure = bool(aliases) and aliases[0].score >= _SURE_ALIAS
+    least = _SURE if is_sure else _BESIDE if aliases or recording.signals else _CLEAR if is_clear else _LEAST
     kept = _select_kept(recording.kept, least)
     if recording.signals or (kept and kept[0].score >= _SURE):
         aliases = [one for one in aliases if not recording.signals and one.score >= _SURE_ALIAS]
@@ -200,6 +218,19 @@ def select_shown(found: Diagnosis) -> Shown:
     suspects = [one for one in suspects if (one.path, one.function) not in called]
     suspects = suspects[: _FEW_SUSPECTS if called else _MAX_SUSPECTS]
     return Shown(aliases, kept, suspects, recording.chain[:_MAX_LINKS], recording.calls, is_finding)
+
+
+def _with_second_place(aliases: list[Alias]) -> list[Alias]:
+    """The best shared object, and the next one if it is the same change of what was stored elsewhere, too."""
+    found = aliases[:1]
+    for one in aliases[1:2] if found and not (found[0].parted or found[0].places) else ():
+        is_same = (one.changed.path, one.changed.line, one.kind) == (
+            found[0].changed.path,
+            found[0].changed.line,
+            found[0].kind,
+        )
+        found += [one] if is_same and not one.parted and not one.places else []
+    return found
 
 
 def _is_among(alias: Alias, called: Collection[tuple[str, str]]) -> bool:
@@ -325,11 +356,14 @@ def _link_line(one: Link, before: str, *, first: bool) -> str:
 def _values_text(recording: Recording, links: list[Link]) -> list[str]:
     """First appearances, but of those at lines of the way back."""
     told = {(one.path, one.line) for one in links}
-    return [
-        f"{shorten(one.value, 40)} appears first at {format_place(one)} as {one.name}: {shorten(one.text, 60)}"
-        for one in recording.values[:_MAX_VALUES]
-        if (one.path, one.line) not in told
-    ]
+    return [_value_line(one) for one in recording.values[:_MAX_VALUES] if (one.path, one.line) not in told]
+
+
+def _value_line(one: Found) -> str:
+    value, place, text = shorten(one.value, 40), format_place(one), shorten(one.text, 60)
+    if one.is_change:
+        return f"{value} was put into {shorten(one.name, 40)} at {place}: {text}"
+    return f"{value} appears first at {place} as {one.name}: {text}"
 
 
 def _notes(found: Diagnosis, recording: Recording) -> list[str]:

@@ -130,10 +130,11 @@ class ObjectClass(Place):
 
 
 class Found(Place):
-    """First appearance of a value."""
+    """First appearance of a value, or a change that put it into an object."""
 
     name: Text = ""
     value: Text
+    is_change: bool = False
 
 
 class CaughtException(Place):

@@ -9,6 +9,8 @@ from .slicing import arguments_of
 _MAX_OBJECTS = 20_000
 _MAX_PAIRS = 200
 _SUSPECT = 0.6
+_WRONG = 2.0
+"""Suspicion of a change that has put in a wrong value."""
 MAX_ALIASES = 6
 MAX_PARTED = 2
 _MAX_HOLDERS = 12
@@ -25,9 +27,12 @@ class Holder:
         return _last_name(self.name)
 
 
-def find(events, holders, is_test_code, score_of_line, distances):
-    """Suspect (score, stored event, name, changed event, name), the best first."""
-    best = {}
+def find(events, holders, is_test_code, score_of_line, distances, wrong_changes):
+    """Suspect (score, stored event, name, changed event, name), the best first.
+
+    `wrong_changes` are changes that have put in a wrong value.
+    """
+    best, wrong = {}, frozenset(wrong_changes)
     for target, held in holders.items():
         changes = events.contents.get(target)
         if not changes:
@@ -40,7 +45,7 @@ def find(events, holders, is_test_code, score_of_line, distances):
             if change not in distances and suspicion < _SUSPECT:
                 continue
             score += 3 * suspicion
-            score += (holder.event in distances) + (change in distances)
+            score += (holder.event in distances) + (change in distances) + _WRONG * (change in wrong)
             key = (stored.scope.filename, stored.line, changed.scope.filename, changed.line)
             if key not in best or best[key][0] <= score:
                 best[key] = (score, holder.event, holder.name, change, through)

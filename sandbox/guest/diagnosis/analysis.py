@@ -49,7 +49,10 @@ class _Analysis:
         if self._frames:
             events.outermost = frame_number(self._frames[0][0], events.modules)
         self._sides = sides or _sides_of_unittest(exc)
-        self._slice = Slice(events, self._starts() + (self._appearances() or []), _MAX_SLICE)
+        self._appeared = self._appearances() or []
+        self._wrong_changes = self._changes_with_wrong_parts() or {}
+        also = [(_APPEARED, event) for event in {*self._appeared, *self._wrong_changes}]
+        self._slice = Slice(events, self._starts() + also, _MAX_SLICE)
         self._recorded = Calls(events)
 
     def result(self):
@@ -77,16 +80,23 @@ class _Analysis:
 
     @guarded
     def _appearances(self):
-        """(distance, event) of the first appearances of wrong values: how they came to the failure may not be recorded."""
-        found = values.first_events(self._events, self._wanted(), self._job.is_test_code)
-        return [(_APPEARED, event) for event in found]
+        """The first appearances of wrong values: how they came to the failure may not be recorded."""
+        return values.first_events(self._events, self._wanted(), self._job.is_test_code)
+
+    @guarded
+    def _changes_with_wrong_parts(self):
+        """Changes that put a wrong part of the compared values, which need not be distinctive, into an object."""
+        parts = [] if self._sides is None else self._wrong_parts()
+        return values.changes_with(self._events, parts, self._job.is_test_code)
 
     @guarded
     def _aliases(self):
         """Objects changed through another name, in several places of a container, or that parted; the most suspect first."""
         test = self._job.is_test_code
         holders = aliases.find_holders(self._events)
-        changed = aliases.find(self._events, holders, test, self._score, self._slice.distance)
+        changed = aliases.find(
+            self._events, holders, test, self._score, self._slice.distance, self._wrong_changes
+        )
         parted = aliases.find_parted(self._events, holders, test, self._score)
         found = [(one[0], self._alias(*one[1:], is_parted=False)) for one in changed]
         found += [(one[0], self._alias(*one[1:], is_parted=True)) for one in parted]
@@ -136,7 +146,7 @@ class _Analysis:
 
     @guarded
     def _kept(self):
-        wrong_at = min((event for _, event in self._appearances() or ()), default=None)
+        wrong_at = min(self._appeared, default=None)
         test = self._job.is_test_code
         found = kept_state.find(
             self._events, self._recorded, test, self._score, self._slice.distance, wrong_at
@@ -228,8 +238,14 @@ class _Analysis:
 
     @guarded
     def _values(self):
+        """Places where wrong values appeared first; of common ones, the changes that put them into an object."""
         found = values.first_appearances(self._events, self._wanted(), self._job.is_test_code, self._place)
+        found = found or [self._put_in(*one) for one in self._wrong_changes.items()]
         return found[:2]
+
+    def _put_in(self, change, value):
+        name = aliases.change_name(self._events, change)
+        return {**self._place(change), "value": text_of(value), "name": name[:100], "is_change": True}
 
     @guarded
     def _caught(self):
@@ -274,13 +290,17 @@ class _Analysis:
     def _wanted(self):
         """Distinctive wrong values: of the failing comparison, or in the exception."""
         if self._sides is not None:
-            _, actual, expected = self._sides
-            parts = list(values.wrong_parts(actual, expected)) or list(values.wrong_parts(expected, actual))
+            parts = self._wrong_parts()
         else:
             parts = [arg for arg in failure.args_of(self._exc) if is_atom(arg)]
             if isinstance(self._exc, AssertionError):
                 parts = self._texts_of_line()
         return [part for part in parts if values.is_distinctive(part)]
+
+    def _wrong_parts(self):
+        """Plain parts of the value that differ from what was expected; of the latter if it has all."""
+        _, actual, expected = self._sides
+        return list(values.wrong_parts(actual, expected)) or list(values.wrong_parts(expected, actual))
 
     def _texts_of_line(self):
         """Texts in the source of a failing assertion that compares nothing: what it looks for or misses."""

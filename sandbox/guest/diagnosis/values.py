@@ -5,11 +5,15 @@ from __future__ import annotations
 from . import sites as kinds
 from .events import is_atom
 from .safe_values import text_of
+from .slicing import arguments_of
 
 _MIN_TEXT = 3
 _MAX_COMPARED = 4000
 _MAX_DEPTH = 5
 _MAX_WANTED = 4
+_FEW_CHANGES = 3
+"""Changes that put in a value, up to which it is not one of a kind that is everywhere."""
+_MAX_CHANGES = 50_000
 _BEFORE = (kinds.STORE, kinds.RETURN, kinds.YIELD, kinds.ARGUMENT, kinds.PARAMETER, kinds.CALL, kinds.ELEMENT)
 
 
@@ -61,6 +65,38 @@ def first_events(events, wanted, is_test_code):
     """The events of the first appearances of wanted values."""
     found = [_first(events, value, is_test_code) for value in wanted[:_MAX_WANTED]]
     return [event for event in found if event is not None]
+
+
+def changes_with(events, wanted, is_test_code):
+    """Changes of objects, outside of tests, that put in a wanted value: event -> value.
+
+    None if there are many: it is a common value then.
+    """
+    keys = {(type(value), value) for value in wanted[:_MAX_WANTED]}
+    changes = sorted(
+        event
+        for site in (events.executed_sites() if keys else ())
+        if site.kind in (kinds.BASE, kinds.ITEM) and site.extra[0] in ("store", "mutate")
+        if not is_test_code(site.scope.filename)
+        for event in events.of_site(site.number)
+    )
+    found = {
+        event: value
+        for event in changes[-_MAX_CHANGES:]
+        for value in _atoms_put_in(events, event)
+        if (type(value), value) in keys
+    }
+    return found if len(found) <= _FEW_CHANGES else {}
+
+
+def _atoms_put_in(events, change):
+    """The plain values that a change puts into an object."""
+    if events.site(change).extra[0] == "store":
+        stored = events.stored_value_event(change)
+        given = [] if stored is None else [stored]
+    else:
+        given = arguments_of(events, change)
+    return [value for value in map(events.value_of.__getitem__, given) if is_atom(value)]
 
 
 def _name(site):

@@ -1,0 +1,84 @@
+"""Wrong values: the changes that put them into objects, also where nothing recorded leads from there to the failure."""
+
+from __future__ import annotations
+
+import pytest
+
+from sandbox.session.diagnosis import Recording
+from tests.guest.diagnosis.conftest import Diagnose
+from tools._diagnosis import render_diagnosis
+
+ROWS = """\
+class Row:
+    def __init__(self, cells):
+        self.cells = cells
+
+    def copy(self):
+        return Row(self.cells)
+
+    def put(self, index, value):
+        self.cells[index] = value
+
+def first(row):
+    return eval("row.cells[0]")
+"""
+TESTS = """\
+import unittest
+from rows import *
+
+class Case(unittest.TestCase):
+    def test_bad(self):
+        row = Row([1, 2])
+        row.copy().put(0, 7)
+        self.assertEqual(first(row), 1)
+
+    def test_copy(self):
+        self.assertEqual(first(Row([1, 2]).copy()), 1)
+
+    def test_put(self):
+        row = Row([1, 2])
+        row.put(1, 3)
+        row.put(0, 4)
+        self.assertEqual(first(row), 4)
+
+    def test_both(self):
+        copied = Row([1, 2]).copy()
+        copied.put(0, 5)
+        self.assertEqual(first(copied), 5)
+
+    test_again = test_more = test_both
+"""
+COPIED = ROWS.replace("Row(self.cells)", "Row(list(self.cells))")
+PUT_TWICE = COPIED.replace("] = value", "] = value + 6")
+
+
+def recording(diagnose: Diagnose, rows: str, tests: str) -> Recording:
+    found = diagnose({"rows.py": rows, "test_rows.py": tests}, "test_rows.Case.test_bad")
+    assert found.recording is not None and found.recording.problems == [], found
+    return found.recording
+
+
+def test_a_shared_object_with_the_wrong_value_is_told_where_no_line_is_rare(
+    diagnose: Diagnose,
+) -> None:
+    found = diagnose({"rows.py": ROWS, "test_rows.py": TESTS}, "test_rows.Case.test_bad")
+    assert (
+        "shared objects:\n"
+        "  [… 2 items] stored at rows.py:3 Row.__init__(): self.cells = cells\n"
+        "    given by rows.py:6 Row.copy(): return Row(self.cells)\n"
+        "    changed at rows.py:9 Row.put(): self.cells[index] = value\n"
+    ) in render_diagnosis(found)
+
+
+def test_the_change_that_put_a_wrong_value_in_is_told(diagnose: Diagnose) -> None:
+    tests = TESTS.replace("row.copy().put(0, 7)", "row.put(0, 1)")
+    found = recording(diagnose, PUT_TWICE, tests)
+    assert [(one.value, one.name, one.line, one.is_change) for one in found.values] == [
+        ("7", "self.cells", 9, True)
+    ]
+
+
+@pytest.mark.parametrize("value", ["0", "None"])
+def test_a_value_that_is_put_in_often_is_not_told(diagnose: Diagnose, value: str) -> None:
+    tests = TESTS.replace("row.copy().put(0, 7)", f"[row.put(0, {value}) for _ in range(9)]")
+    assert recording(diagnose, ROWS, tests).values == []
