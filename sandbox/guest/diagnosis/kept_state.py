@@ -22,8 +22,9 @@ _MAX_REPEATED = 20
 _MAX_BETWEEN = 2
 _MAX_INSIDE = 2000
 _CONSTRUCTING = ("__init__", "__setattr__", "__delattr__")
-_OTHER_ARGUMENTS, _MEMOIZED, _PASSED_BY = 1.0, -0.5, 0.75
-"""Suspicion of an item written for other arguments, of one that is only looked up again, and of state that calls left."""
+_OTHER_ARGUMENTS, _MEMOIZED, _PASSED_BY, _COUNTED = 1.0, -0.5, 0.75, -1.0
+"""Suspicion of an item written for other arguments, of one that is only looked up again, of state that calls left, and of a
+count of the objects of a class, which names them."""
 
 
 def find(events, calls, is_test_code, score_of_line, distances, wrong_at):
@@ -88,6 +89,8 @@ def _weigh(events, calls, is_test_code, score, write, read, scope):
             if between
             else _MEMOIZED
         )
+    if _is_augmented(events, write) and issubclass(type(events.value_of[write]), type):
+        score += _COUNTED
     return score + _PASSED_BY * bool(between), write, read, scope, arguments, between
 
 
@@ -107,7 +110,7 @@ def _first_of_same(events, write):
         if before is None:
             break
         stored = events.stored_value_event(write)
-        if not is_same(events.value_of[stored], events.value_of[before]):
+        if _is_augmented(events, write) or not is_same(events.value_of[stored], events.value_of[before]):
             break
         write = events.attribute_writer(events.value_of[write], events.site(write).name, write)
     return write
@@ -116,7 +119,7 @@ def _first_of_same(events, write):
 def _is_restored(events, write):
     """True if a function that has set an attribute sets it back to the value that it had before."""
     stored = events.stored_value_event(write) if events.site(write).kind == kinds.BASE else None
-    if stored is None:
+    if stored is None or _is_augmented(events, write):
         return False
     target, name, began = (
         events.value_of[write],
@@ -220,10 +223,16 @@ def value_text(events, write):
         return ", ".join(text_of(events.value_of[argument], 1) for argument in arguments_of(events, write))
     stored, before = events.stored_value_event(write), _stored_before(events, write)
     value = None if stored is None else events.value_of[stored]
-    if stored is None or not is_atom(value):
+    if stored is None or not is_atom(value) or _is_augmented(events, write):
         return ""
     is_plain = before is not None and is_atom(events.value_of[before])
     return text_of(value) + (f", before it {text_of(events.value_of[before])}" if is_plain else "")
+
+
+def _is_augmented(events, write):
+    """True for `self.count += 1`, of which the recorded value is what was added."""
+    stored = events.stored_value_event(write) if events.site(write).kind == kinds.BASE else None
+    return stored is not None and events.site(stored).kind == kinds.AUGMENTED
 
 
 def _stored_before(events, write):

@@ -502,3 +502,29 @@ class Reader:
     )
     found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
     assert [(name, written) for name, written, _, _ in kept(found)] == [("self.table", 9)]
+
+
+def test_a_count_of_the_objects_of_a_class_is_less_suspect_and_told_without_what_was_added(
+    diagnose: Diagnose,
+) -> None:
+    counted = """\
+class Dummy:
+    count = 0
+
+    def __init__(self, name=None):
+        self.name = make_name(name)
+
+def make_name(name):
+    number = Dummy.count
+    Dummy.count += 1
+    return f"dummy {number}" if name is None else name
+"""
+    assigned = counted.replace("count += 1", "count = number + 1")
+    tests = HEAD + "        self.assertEqual([Dummy(), Dummy('a'), Dummy()][2].name, 'dummy 1')\n"
+    found = [
+        diagnose({"shop.py": shop, "test_shop.py": tests}, CASE).recording for shop in (counted, assigned)
+    ]
+    (count,), (number,) = [one.kept for one in found if one is not None]
+    assert (count.name, count.value) == ("Dummy.count", "")
+    assert (number.name, number.value) == ("Dummy.count", "2, before it 1")
+    assert count.score < number.score
