@@ -33,7 +33,7 @@ _LEAST = 0.8
 """Suspicion below which kept state is not told: nearly every program keeps some."""
 _BESIDE = 2.0
 """Suspicion of kept state that is told beside a signal or a shared object."""
-_SURE = 2.4
+_SURE = 2.05
 _SURE_ALIAS = 6.5
 """Suspicion of kept state beside which only shared objects of this suspicion are told; beside a signal there are none."""
 _MAX_BESIDE = 5
@@ -68,7 +68,7 @@ def render_diagnosis(found: Diagnosis) -> str:
         *_aliases_text(shown.aliases),
         *_kept_text(shown.kept),
         *map(_caught_line, recording.caught),
-        *([] if shown.is_finding else _values_text(recording, shown.links)),
+        *([] if shown.is_sure else _values_text(recording, shown.links)),
         *_suspects_text(found.spectrum, shown.suspects),
         *(_alike_line(one) for one in recording.alike if one.of in named),
         *_chain_text(recording, len(shown.links)),
@@ -190,8 +190,8 @@ class Shown(NamedTuple):
     suspects: list[Suspect]
     links: list[Link]
     calls: list[Call]
-    is_finding: bool
-    """True if there is a signal, a shared object or kept state."""
+    is_sure: bool
+    """True if a signal, a shared object or kept state is likely enough to come before the calls."""
 
 
 def select_shown(found: Diagnosis) -> Shown:
@@ -207,17 +207,20 @@ def select_shown(found: Diagnosis) -> Shown:
     called = {(one.path, one.function) for one in recording.calls}
     aliases = _with_second_place(recording.aliases)
     aliases = [] if called and not any(_is_among(one, called) for one in aliases) else aliases
-    is_sure = bool(aliases) and aliases[0].score >= _SURE_ALIAS
-    least = _SURE if is_sure else _BESIDE if aliases or recording.signals else _CLEAR if is_clear else _LEAST
+    is_shared = bool(aliases) and aliases[0].score >= _SURE_ALIAS
+    least = (
+        _SURE if is_shared else _BESIDE if aliases or recording.signals else _CLEAR if is_clear else _LEAST
+    )
     kept = _select_kept(recording.kept, least)
-    if recording.signals or (kept and kept[0].score >= _SURE):
-        aliases = [one for one in aliases if not recording.signals and one.score >= _SURE_ALIAS]
-    is_finding = bool(aliases or kept or recording.signals)
-    if recording.calls and is_finding:
-        return Shown(aliases, kept, [], [], _select_calls(recording.calls), is_finding)
+    is_kept = bool(kept) and kept[0].score >= _SURE
+    if recording.signals or is_kept:
+        aliases = aliases if is_shared and not recording.signals else []
+    is_sure = bool(recording.signals or is_kept or aliases)
     suspects = [one for one in suspects if (one.path, one.function) not in called]
+    if recording.calls and (is_sure or kept):
+        return Shown(aliases, kept, [], [], _select_calls(recording.calls), is_sure)
     suspects = suspects[: _FEW_SUSPECTS if called else _MAX_SUSPECTS]
-    return Shown(aliases, kept, suspects, recording.chain[:_MAX_LINKS], recording.calls, is_finding)
+    return Shown(aliases, kept, suspects, recording.chain[:_MAX_LINKS], recording.calls, is_sure)
 
 
 def _with_second_place(aliases: list[Alias]) -> list[Alias]:

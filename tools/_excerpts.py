@@ -17,10 +17,12 @@ from tools._text import number_lines, number_without_docstring
 _MAX_FUNCTION = 1200
 _MAX_SHARED = 400
 """Characters of a constructor that stores a shared object among others: one of its lines matters."""
-_FEW_CALLS = 2
-"""Functions of calls that are shown after those of a finding."""
+_AHEAD = 2
+"""Functions of calls that are shown before those of a finding that is not sure."""
 _MAX_REST = 700
-"""Characters of the part of a function that is shown where there is no room for more."""
+"""Characters of the part of a function that is shown after others, or where there is no room for more."""
+_AT_LENGTH = 2
+"""Functions that are shown at more length than others."""
 _MAX_FILES = 5
 _AROUND = 6
 """Lines shown before and after the named one of a function that is too long."""
@@ -53,6 +55,8 @@ _LEAST_LINES = 5
 _MAX_VALUE = 80
 VALUE = "◂"
 """Before the value of a line, which is no source."""
+_RESULT = "→ "
+"""Before the value that a function has returned."""
 _OBJECT = re.compile(r"(?:→ )?<\w+>")
 _NUMBER = re.compile(r"[ B>]{2} *(\d+) ")
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
@@ -108,7 +112,7 @@ async def read_excerpts(
         told = values.get((place.path, place.function), {})
         is_shared = (place.path, place.function) in shared
         source, marks = files[place.path]
-        longest = _MAX_SHARED if is_shared else _MAX_FUNCTION
+        longest = _MAX_SHARED if is_shared else _MAX_FUNCTION if len(excerpts) < _AT_LENGTH else _MAX_REST
         text = _excerpt(place, source, marks, lines, named, told, longest)
         if len(text) > room and excerpts:
             text = _excerpt(place, source, marks, lines, named[:1], told, min(room, _MAX_REST))
@@ -170,20 +174,26 @@ def _best_first(shown: Shown, recording: Recording, callers: Sequence[Place]) ->
     """The places in each function that the text names.
 
     That of a call that failed before it began, of signals, of shared objects, of state that is kept and those with the same
-    code, the head of the class of the object that all comes from, of the calls that matter most, those of this test alone,
-    on the way back.
+    code, which come after the first calls if they are not sure, the head of the class of the object that all comes from, of
+    the calls that matter most, those of this test alone, on the way back.
     """
     of_object = recording.chain_class
+    calls, kept = (
+        _suspect_calls(recording.calls),
+        _with_alike([place for kept in shown.kept for place in _places_of(kept)], recording.alike),
+    )
+    ahead = 0 if shown.is_sure else _AHEAD
     functions: dict[tuple[str, str], list[Place]] = {}
     for place in (
         *(one for one in shown.links if one.refused),
         *(place for one in recording.signals for place in one.places if not _is_test(place)),
         *(place for alias in shown.aliases for place in _places_of_alias(alias)),
-        *_with_alike([place for kept in shown.kept for place in _places_of(kept)], recording.alike),
+        *calls[:ahead],
+        *kept,
         *([of_object] if of_object and of_object.last - of_object.line < _MAX_CLASS else []),
         *callers,
-        *([] if shown.is_finding else recording.values),
-        *_suspect_calls(recording.calls)[: _FEW_CALLS if shown.is_finding else None],
+        *([] if shown.is_sure else recording.values),
+        *calls,
         *shown.suspects,
         *shown.links,
     ):
@@ -263,9 +273,9 @@ def _excerpt(
             for index in (range(binding, line) if line - binding <= _STRETCH else [binding])
         ]
         near = sorted(values, key=lambda line: abs(line - place.line))
-        return _longest_part(
-            head, source, first, list(dict.fromkeys([*named, *bound, *near])), values, longest
-        )
+        returns = [line for line in near if _RESULT in values[line]]
+        wanted = list(dict.fromkeys([*named, *returns, *bound, *near]))
+        return _longest_part(head, source, first, wanted, values, longest)
     around = _AROUND if longest == _MAX_FUNCTION else _BESIDE
     windows = _windows(place, source, first, named, around)
     pieces = (

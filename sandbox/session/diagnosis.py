@@ -193,6 +193,8 @@ class Recording(GuestData):
     kept: Annotated[list[Kept], Field(max_length=20)] = []
     chain: Annotated[list[Link], Field(max_length=50)] = []
     chain_end: Text = ""
+    chain_of_value: bool = False
+    """True if the chain leads by way of a wrong part of the compared values."""
     chain_class: ObjectClass | None = None
     """Class of the object that the chain ends at."""
     values: Annotated[list[Found], Field(max_length=10)] = []

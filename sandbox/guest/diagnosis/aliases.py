@@ -33,11 +33,11 @@ def find(events, holders, is_test_code, score_of_line, distances, wrong_changes)
     `wrong_changes` are changes that have put in a wrong value.
     """
     best, wrong = {}, frozenset(wrong_changes)
-    for target, held in holders.items():
-        changes = events.contents.get(target)
-        if not changes:
-            continue
-        for score, holder, change, through in _pairs(events, held, changes[-_MAX_PAIRS:]):
+    changed = {target for target in holders if events.contents.get(target)}
+    seen = _seen(events, changed)
+    for target in sorted(changed, key=lambda target: seen[target].first):
+        held, changes = holders[target], events.contents[target]
+        for score, holder, change, through in _pairs(events, held, changes[-_MAX_PAIRS:], seen[target]):
             stored, changed = events.site(holder.event), events.site(change)
             if is_test_code(stored.scope.filename) and is_test_code(changed.scope.filename):
                 continue
@@ -128,13 +128,51 @@ def _last_loads(events, attributes):
     return found
 
 
-def _pairs(events, held, changes):
-    """(score, holder, change, name) of changes through another name than the holder's."""
+class _Seen:
+    """The event at which an object was seen first, and those of its returns."""
+
+    def __init__(self, first):
+        self.first, self.returns = first, []
+
+
+def _seen(events, targets):
+    """id of an object, of some -> where it was seen."""
+    found = {}
+    for event, value in enumerate(events.value_of):
+        if id(value) in targets:
+            one = found.setdefault(id(value), _Seen(event))
+            if events.site(event).kind in (kinds.RETURN, kinds.YIELD):
+                one.returns.append(event)
+    return found
+
+
+def _is_own(events, holder, change, seen):
+    """True if the function that stores an object has made it, or had it made, and nothing has returned it since, up to a change.
+
+    Not if an attribute is changed by a local name for it: `options = self.options` may have meant a copy.
+    """
+    site = events.site(holder.event)
+    if site.kind == kinds.PARAMETER or site.scope.parent is None or site.scope.is_class:
+        return False
+    writer = events.writer(change_name(events, change), change) if site.kind == kinds.BASE else None
+    if writer is not None and events.site(writer).kind == kinds.STORE:
+        return False
+    is_made = seen.first >= events.entered.get(events.frame_of[holder.event], 0)
+    return is_made and not any(holder.event < event < change for event in seen.returns)
+
+
+def _pairs(events, held, changes, seen):
+    """(score, holder, change, name) of changes through another name than the holder's.
+
+    Not of what one holder alone has, for which it was made.
+    """
     for change in changes:
         through = change_name(events, change)
         earlier = [holder for holder in held if holder.event < change]
         for holder in earlier[-4:]:
             others = [other for other in earlier if (other.owner, other.name) != (holder.owner, holder.name)]
+            if not others and _is_own(events, holder, change, seen):
+                continue
             other_name = holder.last_name != _last_name(through)
             other_owner = any(other.owner != holder.owner for other in others)
             if not other_name and not other_owner:

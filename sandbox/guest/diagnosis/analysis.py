@@ -12,6 +12,7 @@ from .calls import Calls
 from .events import Events, frame_number, is_atom, method_codes
 from .job import guarded
 from .safe_values import class_name, text_of, type_name
+from .sides import actual_first, of_unittest
 from .signals import finding
 from .slicing import Slice
 from .sources import Sources
@@ -31,7 +32,6 @@ _MAX_ALIKE = 2
 """Functions with the same code as another one; more of them are a pattern of the program."""
 _FARNESS = 0.03
 """Suspicion that one step further from the failure must outweigh."""
-_UNITTEST_SIDES = (("first", "second"), ("seq1", "seq2"), ("d1", "d2"), ("member", "container"))
 
 
 def analyse(log, rewriter, exc, sides, job):
@@ -48,12 +48,21 @@ class _Analysis:
         self._frames = failure.frames_of(exc, job)
         if self._frames:
             events.outermost = frame_number(self._frames[0][0], events.modules)
-        self._sides = sides or _sides_of_unittest(exc)
+        sides = sides or of_unittest(exc)
+        self._sides = self._in_order(sides) or sides
         self._appeared = self._appearances() or []
         self._wrong_changes = self._changes_with_wrong_parts() or {}
         also = [(_APPEARED, event) for event in {*self._appeared, *self._wrong_changes}]
         self._slice = Slice(events, self._starts() + also, _MAX_SLICE)
         self._recorded = Calls(events)
+
+    @guarded
+    def _in_order(self, sides):
+        """(operator, actual, expected) of the failing comparison; None if there is none."""
+        if sides is None or not self._frames:
+            return sides
+        frame, line = self._frames[-1]
+        return actual_first(sides, self._sources.statement(frame.f_code.co_filename, line))
 
     def result(self):
         found = {
@@ -355,11 +364,11 @@ class _Analysis:
         called = self._refused_call()
         if called is not None:  # where its object came from tells nothing of its parameters
             return {"chain": [called]}
-        path = self._path()
+        path, is_value = self._path()
         if not path:
             return {}
         links, end, last = chain.build(self._events, path, self._place, self._score)
-        found = {"chain": links, "chain_end": end}
+        found = {"chain": links, "chain_end": end, "chain_of_value": is_value}
         if end == chain.OBJECT_ITSELF:
             found["chain_class"] = self._class_of(self._events.value_of[last])
         return found
@@ -377,16 +386,16 @@ class _Analysis:
         return {**self._place_at(filename, first, name), "last": last}
 
     def _path(self):
-        """Events from the failure to the most suspect one; by way of the wrong part, if values were compared."""
+        """(events from the failure to the most suspect one, True if they lead by way of a wrong part of what was compared)."""
         nothing = self._unexpected_none()
         wrong = self._wrong_part() if nothing is None else nothing
         if wrong is not None:
             narrowed = Slice(self._events, [(0, wrong)], _MAX_SLICE)
             target = self._target(narrowed)
             if target is not None:
-                return self._slice.path(wrong)[:-1] + narrowed.path(target)
+                return self._slice.path(wrong)[:-1] + narrowed.path(target), True
         target = self._target(self._slice)
-        return self._slice.path(self._nearest() if target is None else target)
+        return self._slice.path(self._nearest() if target is None else target), False
 
     def _unexpected_none(self):
         """The last event of the failing line with the value None, if that is what was compared or failed; else None."""
@@ -471,16 +480,3 @@ class _Analysis:
 
 _MAY_BE_NONE = (kinds.CALL, kinds.ARGUMENT, kinds.STORE, kinds.RETURN, kinds.BASE, kinds.ITEM, kinds.ITERABLE)
 _TARGETS = (kinds.STORE, kinds.RETURN, kinds.YIELD, kinds.PARAMETER, kinds.BASE, kinds.ITEM, kinds.ELEMENT)
-
-
-def _sides_of_unittest(exc):
-    """Operands of a failing assertion of unittest, from the frames of its methods."""
-    step, found = failure.traceback_of(exc), None
-    while step is not None:
-        if step.tb_frame.f_code.co_filename.endswith("unittest/case.py"):
-            names = step.tb_frame.f_locals
-            for first, second in _UNITTEST_SIDES:
-                if first in names and second in names and found is None:
-                    found = ("==", names[first], names[second])
-        step = step.tb_next
-    return found

@@ -65,9 +65,11 @@ def find(events, calls, is_test_code, score_of_line, distances, wrong_at):
         state = name_of(events, write), id(_owner(events, write)), function is None
         if state not in best or best[state][0] < score:
             best[state] = (score, write, read, function)
+    made = _made_by_writers(events, [one[1] for one in best.values()])
     found = [
         (score + (type_before(events, write) is not None), write, *rest)
         for score, write, *rest in best.values()
+        if write not in made
     ]
     found = sorted(_raise_above_their_insides(events, found), key=lambda found: (-found[0], found[1]))
     weighed = [_weigh(events, calls, is_test_code, *one) for one in found[:_MAX_WEIGHED]]
@@ -92,6 +94,25 @@ def _weigh(events, calls, is_test_code, score, write, read, scope):
     if _is_augmented(events, write) and issubclass(type(events.value_of[write]), type):
         score += _COUNTED
     return score + _PASSED_BY * bool(between), write, read, scope, arguments, between
+
+
+def _made_by_writers(events, writes):
+    """Those of some writes that set an attribute of an object which the function that writes has made."""
+    stores = [write for write in writes if _sets_attribute(events, write) and not is_global(events, write)]
+    first, targets = {}, {id(events.value_of[write]) for write in stores}
+    for event, value in enumerate(events.value_of):
+        if id(value) in targets:
+            first.setdefault(id(value), event)
+    return {
+        write
+        for write in stores
+        if first[id(events.value_of[write])] >= events.entered.get(events.frame_of[write], 0)
+    }
+
+
+def _sets_attribute(events, write):
+    site = events.site(write)
+    return site.kind == kinds.BASE and site.extra[0] == "store"
 
 
 def _is_of_another(events, calls, write, read, scope):

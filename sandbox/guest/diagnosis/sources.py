@@ -49,6 +49,14 @@ class Sources:
             self._last_tree = filename, _parse("\n".join(self.lines(filename)))
         return self._last_tree[1]
 
+    def statement(self, filename, number):
+        """The syntax tree of the innermost statement at a line; None if there is none."""
+        found = None
+        for node in ast.walk(self._tree(filename) or ast.Module([], [])):
+            if isinstance(node, ast.stmt) and node.lineno <= number <= (node.end_lineno or node.lineno):
+                found = node
+        return found
+
     def definitions(self, filename):
         """(qualified name, syntax tree) of each function and class of a file."""
         return list(_definitions_in(self._tree(filename)))

@@ -161,19 +161,39 @@ def _is_left_out(view, frame, name, default, is_key):
 
 def _option(view, outer, event, name):
     """(name, value) of an option of the caller: a parameter, not left at its default, a key of its `**options`, or an
-    attribute of its `self`; ("", None) if it has none."""
-    events, node = view.events, view.node_of(outer)
+    attribute of its `self` that one of those was kept in, or that a test set; ("", None) if it has none."""
+    owned, value = _given(view, outer, name)
+    if owned or name in _names(view.node_of(outer).args):
+        return owned, value
+    events, receiver = view.events, view.calls.receiver(outer)
+    writer = None if receiver is None else events.attribute_writer(receiver, name, event)
+    stored = None if writer is None else events.stored_value_event(writer)
+    if stored is None or not _is_chosen(view, writer, name, events.value_of[stored]):
+        return "", None
+    return "self." + name, events.value_of[stored]
+
+
+def _is_chosen(view, writer, name, value):
+    """True if an attribute was set by a test, or to what the function that set it was given under its name."""
+    if view.is_test_code(view.events.site(writer).scope.filename):
+        return True
+    owned, given = _given(view, view.events.frame_of[writer], name)
+    return bool(owned) and is_same(given, value)
+
+
+def _given(view, frame, name):
+    """(name, value) of what a call was given as `name`: a parameter, not left at its default, or a key of its `**options`."""
+    events, node = view.events, view.node_of(frame)
+    if node is None:
+        return "", None
     if name in _names(node.args):
-        value, defaults = _parameter(events, outer, name), dict(_plain_defaults(node.args))
+        value, defaults = _parameter(events, frame, name), dict(_plain_defaults(node.args))
         return ("", None) if name in defaults and is_same(value, defaults[name]) else (name, value)
-    others = _parameter(events, outer, node.args.kwarg.arg) if node.args.kwarg else None
+    others = _parameter(events, frame, node.args.kwarg.arg) if node.args.kwarg else None
     for key, value in list(others.items()) if type(others) is dict else ():
         if type(key) is str and key == name:
             return f"{node.args.kwarg.arg}[{name!r}]", value
-    receiver = view.calls.receiver(outer)
-    writer = None if receiver is None else events.attribute_writer(receiver, name, event)
-    stored = None if writer is None else events.stored_value_event(writer)
-    return ("", None) if stored is None else ("self." + name, events.value_of[stored])
+    return "", None
 
 
 def _is_option(value):
