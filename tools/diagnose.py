@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from sandbox.errors import InvalidArgument, PdboxError
 from sandbox.host_files import in_thread
 from sandbox.session.debugger import Function, StopReply
-from sandbox.session.diagnosis import Diagnosis, Place
 from sandbox.session.session import Session
 from sandbox.session.test_command import PYTEST
-from tools._diagnosis import render_diagnosis
-from tools._excerpts import VALUE, Excerpt, read_excerpts
 from tools._stop import StopAnswer
 from tools._stop import answer as stop_answer
 from tools._stop import render as render_stop
 from tools._test_ids import is_of
 from tools._tool import Report, Tool
 from tools._truncation import SourceText, Truncatable
+
+if TYPE_CHECKING:  # the server starts without the models of a diagnosis
+    from sandbox.session.diagnosis import Diagnosis, Place
+    from tools._excerpts import Excerpt
 
 _MAX_STOPS = 100
 _MAX_VALUE = 300
@@ -93,13 +94,15 @@ async def diagnose(
         shown = shown.model_copy(update={"test": None})  # the client has named it
     others, more = await in_thread(_others_than, stop.test, session)
     whole = DiagnoseAnswer.model_construct(
-        **dict(shown), values=values, diagnosis=text, also_failing=others, more_failing=more
+        **vars(shown), values=values, diagnosis=text, also_failing=others, more_failing=more
     )
     return whole if found is None else await _with_source(session, whole, found)
 
 
 async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis) -> DiagnoseAnswer:
     """Add the functions that the diagnosis names, then those that the failing line called, as far as there is room."""
+    from tools._excerpts import read_excerpts
+
     answer = whole.model_copy(update={"called": []})
     room = max(_LEAST_SOURCE, _WHOLE - len(render(answer)))
     excerpts = await read_excerpts(session, found, _places_in(answer), room, _callers_in(answer))
@@ -170,6 +173,8 @@ async def _diagnose(
     in_order: bool,
 ) -> tuple[str, Diagnosis | None]:
     """Run the observed runs. Returns (text of their findings, the findings)."""
+    from tools._diagnosis import render_diagnosis
+
     if stop.state in ("running", "waiting_for_input"):
         return "no diagnosis: the program had not failed when timeout_s was over", None
     if stop.state != "stopped" or stop.reason != "post_mortem":
@@ -199,6 +204,8 @@ def _places_in(stop: StopAnswer) -> list[tuple[str, int]]:
 
 def _callers_in(stop: StopAnswer) -> list[Place]:
     """The functions between the test and an exception, the innermost first: their source is not among the stop's."""
+    from sandbox.session.diagnosis import Place
+
     between = stop.call_path[1:-1] if stop.frame else []
     return [Place(path=one.path, line=one.line, function=one.function) for one in reversed(between)][
         :_MAX_CALLERS
@@ -207,6 +214,8 @@ def _callers_in(stop: StopAnswer) -> list[Place]:
 
 def render(answer: DiagnoseAnswer) -> str:
     """Format the stop, the expressions, the diagnosis, and the functions that it names."""
+    from tools._excerpts import VALUE
+
     evaluated = ["expressions:", *(f"  {value}" for value in answer.values)] if answer.values else []
     values = f" ({VALUE} value in the call told)" if any(VALUE in text for text in answer.functions) else ""
     functions = [f"source of functions named above{values}:", *answer.functions] if answer.functions else []

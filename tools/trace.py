@@ -9,9 +9,7 @@ from pydantic import Field
 from sandbox.host_files import in_thread
 from sandbox.session.session import Session
 from sandbox.session.test_command import PYTEST
-from sandbox.session.trace import MAX_EVENTS
 from tools._tool import Report, Tool
-from tools._trace import render_outcome, render_trace
 from tools._truncation import LIMIT, WIDE_LIMIT, Answer, Truncatable
 
 _EVENTS = 1000
@@ -43,6 +41,10 @@ async def trace(
     timeout_s: Annotated[float | None, Field(description="Default 120.")] = None,
 ) -> TraceAnswer:
     """Run a test without a stop and show calls with arguments and results, a line each."""
+    # With what it needs, so that the server starts without that.
+    from sandbox.session.trace import MAX_EVENTS
+    from tools._trace import render_outcome, render_trace
+
     if not (test or entrypoint):
         test = session.metadata.first_failing
     command = entrypoint or session.entrypoint or session.debug_entrypoint

@@ -12,7 +12,6 @@ from mcp_server.sessions.requests import Requests
 from mcp_server.sessions.table import SessionTable
 from sandbox.concurrency import KeyedLocks
 from sandbox.errors import NotFound, SandboxLost
-from sandbox.opening.plan import source_of
 from sandbox.opening.request import SessionRequest
 from sandbox.session.session import Session, session_key
 from sandbox.spec import SandboxInfo
@@ -79,6 +78,8 @@ class Finder:
         Raises:
             InvalidArgument: there are several.
         """
+        from sandbox.opening.plan import source_of
+
         source = source_of((await self._requests.complete(SessionRequest()))[0])
         running = await self._backend.list_running()
         found = [one for one in running if one.kept and (one.owner, one.source) == (owner, source)]

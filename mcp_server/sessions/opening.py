@@ -23,8 +23,6 @@ from mcp_server.sessions.table import SessionTable
 from sandbox.backend import Backend
 from sandbox.concurrency import KeyedLocks
 from sandbox.errors import Conflict, InvalidArgument, NotFound, ProtocolViolation, SandboxLost
-from sandbox.opening.open import adopt_session, open_session
-from sandbox.opening.plan import find_source, plan_session, source_of
 from sandbox.opening.request import SessionRequest
 from sandbox.session.session import Session, session_key
 from sandbox.spec import Identity, SandboxInfo, SandboxSpec
@@ -89,6 +87,9 @@ class Opener:
             Conflict: there is no place for it, and none became free in time.
             PdboxError: what `open_session` raises.
         """
+        from sandbox.opening.open import open_session  # a server starts without all that opens sessions
+        from sandbox.opening.plan import source_of
+
         identity = Identity(handle, owner, self._user)
         completed, policy = await self._requests.complete(request)
         opened = Opened.of(request, source_of(completed))
@@ -176,6 +177,8 @@ class Opener:
             SandboxLost: it is gone. ProtocolViolation: it breaks the protocol.
         """
 
+        from sandbox.opening.open import adopt_session
+
         async def make(backend: Backend, tasks: TaskGroup) -> Session:
             lifetime = self._requests.policy.lifetime
             session = await adopt_session(backend, found, handle, lifetime, tasks)
@@ -203,6 +206,8 @@ class Opener:
 
 async def plan_default(requests: Requests, user: str, backend: Backend) -> SandboxSpec:
     """Plan the sandbox of a session for which the client says nothing, for the pool."""
+    from sandbox.opening.plan import find_source, plan_session
+
     request, policy = await requests.complete(SessionRequest())
     source = find_source(request, policy)
     plan = await plan_session(backend, request, source, policy, log.debug)

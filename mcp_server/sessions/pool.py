@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 from mcp_server.errors import contain
 from sandbox.backend import Backend, Sandbox
 from sandbox.errors import PdboxError
-from sandbox.opening.open import Ready
+from sandbox.opening.ready import Ready
 from sandbox.spec import SandboxSpec
 from sandbox.transport.connection import GuestConnection
 from tools._tool import ignore_progress

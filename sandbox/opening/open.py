@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup
 
-from sandbox.backend import Backend, Progress, Sandbox
+from sandbox.backend import Backend, Progress
 from sandbox.concurrency import run_alongside
 from sandbox.errors import SandboxLost
 from sandbox.host_files import in_thread
@@ -17,13 +17,13 @@ from sandbox.opening.kept_setups import Reuse
 from sandbox.opening.packing import Packing, packing
 from sandbox.opening.plan import Source, find_source, plan_session, source_of
 from sandbox.opening.policy import Policy
+from sandbox.opening.ready import Take
 from sandbox.opening.request import SessionRequest
 from sandbox.opening.setup import Restore, prepare
 from sandbox.opening.setup_commands import source_env
 from sandbox.opening.upload import check_out, upload_repository
 from sandbox.session.session import Session, session_key
 from sandbox.spec import Identity, Lifetime, SandboxInfo, SandboxSpec
-from sandbox.transport.connection import GuestConnection
 
 _MAX_NAMES = 5
 """Maximum number of names in a notice."""
@@ -31,18 +31,6 @@ _MISSING = (
     "Code that `.gitignore` matches was left out: {names}. If an import needs it, generate it here, "
     "or except it in `.gitignore` (`!/{first}`), which has it copied."
 )
-
-
-@dataclass(frozen=True)
-class Ready:
-    """A sandbox that was started ahead, and the connection to it."""
-
-    sandbox: Sandbox
-    connection: GuestConnection
-
-
-Take = Callable[[SandboxSpec], Awaitable[Ready | None]]
-"""Callback that returns a ready sandbox matching a specification in everything but its owner."""
 
 
 async def open_session(

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -29,17 +29,19 @@ from sandbox.guest.protocol.operations import OPERATIONS
 from sandbox.host_files import in_thread
 from sandbox.ignore_rules import Rules
 from sandbox.session.debugger import Debugger
-from sandbox.session.diagnosis import Diagnosis
 from sandbox.session.expiry import Expiry
 from sandbox.session.guest_data import GuestData, Long, Seconds, Short, validate
 from sandbox.session.metadata import SessionMetadata, latest_outcomes, parse_metadata
 from sandbox.session.outcomes import compare
 from sandbox.session.output import Output
 from sandbox.session.results import Evaluation, ExecResult
-from sandbox.session.trace import Trace
 from sandbox.session.workspace import Workspace
 from sandbox.spec import Lifetime
 from sandbox.transport.connection import PING_S, GuestConnection, OnProgress
+
+if TYPE_CHECKING:  # a server starts without these models
+    from sandbox.session.diagnosis import Diagnosis
+    from sandbox.session.trace import Trace
 
 MAX_OUTPUT = 1 << 20
 _MAX_LOSSES = 3
@@ -381,6 +383,8 @@ class Session:
             "in_order": in_order,
             "against": against,
         }
+        from sandbox.session.diagnosis import Diagnosis
+
         answer, _ = await self.request("diagnose", args, timeout_s=timeout_s)
         return validate(Diagnosis, answer)
 
@@ -409,6 +413,8 @@ class Session:
             "env": self.metadata.env,
             "timeout_s": timeout_s,
         }
+        from sandbox.session.trace import Trace
+
         answer, _ = await self.request("trace", args, timeout_s=timeout_s)
         return await in_thread(validate, Trace, answer)
 
