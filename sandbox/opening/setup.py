@@ -152,14 +152,16 @@ async def _default_entrypoint(session: Session, texts: Mapping[str, str]) -> str
     settings = texts["pyproject.toml"], texts["tox.ini"], texts["setup.cfg"]
     if await in_thread(configures_pytest, *settings):
         return PYTEST
-    if await session.workspace.first_of(OWN_PYTEST_FILES):
+    # In one request: each one walks through all files.
+    own, nested, usual = await session.workspace.first_of(OWN_PYTEST_FILES, NESTED_DJANGO_FILES, PYTEST_FILES)
+    if own:
         return PYTEST
     django = {name: texts[name] for name in DJANGO_FILES}
-    if nested := await session.workspace.first_of(NESTED_DJANGO_FILES):
+    if nested:
         django |= await _read_texts(session, [nested])
     if entrypoint := django_entrypoint(django):
         return entrypoint
-    return PYTEST if await session.workspace.first_of(PYTEST_FILES) else None
+    return PYTEST if usual else None
 
 
 def _expand_env(session: Session, env: dict[str, str]) -> dict[str, str]:

@@ -184,7 +184,7 @@ class _Written(GuestData):
 
 
 class _First(GuestData):
-    path: Short | None
+    paths: Annotated[list[Short | None], Field(max_length=16)]
 
 
 class _Nearest(GuestData):
@@ -246,10 +246,16 @@ class Workspace:
         args = {"path": self.path(path), "depth": depth, "limit": limit}
         return validate(Listing, (await self._request("files.list", args))[0])
 
-    async def first_of(self, patterns: Sequence[str]) -> str | None:
-        """Find the first file, not too deep, that matches one of the `.gitignore` patterns."""
-        args = {"named": lenient(patterns), "depth": _FIRST_DEPTH}
-        return validate(_First, (await self._request("files.first", args))[0]).path
+    async def first_of(self, *kinds: Sequence[str]) -> list[str | None]:
+        """Find for each of these lists of `.gitignore` patterns the first file, not too deep, that matches one of them.
+
+        A file of the first kind ends the search.
+        """
+        args = {"named": [lenient(patterns) for patterns in kinds], "depth": _FIRST_DEPTH}
+        found = validate(_First, (await self._request("files.first", args))[0]).paths
+        if len(found) != len(kinds):
+            raise ProtocolViolation(f"The sandbox answered with {len(found)} files instead of {len(kinds)}.")
+        return found
 
     async def read(self, path: str) -> FileText:
         """Read the text of `path`, decoded by its BOM or coding comment, else as UTF-8, else as Latin-1.

@@ -12,7 +12,7 @@ from threading import Event, Thread
 import pytest
 
 from sandbox.errors import InvalidArgument, NotFound, PathRefused
-from sandbox.opening.tar import MAX_NEEDED, PIECE, pieces, resolve_repository, select
+from sandbox.opening.tar import FIRST_PIECE, MAX_NEEDED, PIECE, pieces, resolve_repository, select
 from tests.repository import repository
 
 
@@ -220,6 +220,15 @@ def test_only_allowed_roots_can_be_named(tmp_path: Path) -> None:
         resolve_repository(str(root), [])
     with pytest.raises(NotFound, match="No such repository"):
         resolve_repository(str(root / "nope"), [root])
+
+
+def test_the_first_pieces_are_small(tmp_path: Path) -> None:
+    repository(tmp_path, {f"{number}.py": "x" * 10_000 for number in range(400)})
+    sizes = [len(piece) for piece in pieces(tmp_path, select(tmp_path, 1 << 30).paths)]
+    for number, size in enumerate(sizes[:-1]):
+        least = min(FIRST_PIECE << number, PIECE)
+        assert least <= size < least + 20_000
+    assert len(sizes) > 5
 
 
 def test_thousands_of_empty_files_and_folders_come_in_pieces_too(tmp_path: Path) -> None:

@@ -33,17 +33,24 @@ def list_folder(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     return {"entries": entries, "omitted": omitted}, b""
 
 
-def first_file(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
-    """{named, depth} -> {"path"}: first file, in the order of a tree, that the rules in `named` include; null
-    if none.
+def first_files(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
+    """{named, depth} -> {"paths"}: for each list of rules in `named` the first file, in the order of a tree, that
+    they include; null if none. A file that the first list includes ends the search.
     """
-    workspace, named = workspace_of(call.state), Rules(args.get("named") or [])
+    workspace = workspace_of(call.state)
+    sought = {number: Rules(rules) for number, rules in enumerate(args.get("named") or [])}
+    paths: list = [None] * len(sought)
     for entry in workspace.walk(".", workspace.rules, int(args.get("depth", 1))):
         if call.cancelled.is_set():
             raise GuestError("cancelled", "`files.first` was cancelled.")
-        if entry.kind == "file" and named.names(entry.path):
-            return {"path": escape_path(entry.path)}, b""
-    return {"path": None}, b""
+        if entry.kind != "file":
+            continue
+        for number in [number for number, rules in sought.items() if rules.names(entry.path)]:
+            paths[number] = escape_path(entry.path)
+            del sought[number]
+        if 0 not in sought:
+            break
+    return {"paths": paths}, b""
 
 
 def _describe(entry) -> dict:
@@ -313,7 +320,7 @@ def syntax_error(real: str, data: bytes):
 
 OPS = {
     "files.list": list_folder,
-    "files.first": first_file,
+    "files.first": first_files,
     "files.read": read_file,
     "files.texts": read_texts,
     "files.write": write_files,
