@@ -78,6 +78,8 @@ class ConnectionOptions(BaseModel):
 
 
 _ENDPOINT = b"?session_id="
+_PREFIX = b"pdbox-"
+"""Of the names of our headers, as ASGI has them."""
 _current: ContextVar[ConnectionOptions | None] = ContextVar("connection options", default=None)
 
 
@@ -108,7 +110,7 @@ class ConnectionMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        chosen = _read_choices(QueryParams(scope["query_string"]), Headers(scope=scope))
+        chosen = _read_choices(scope)
         try:
             options = self._defaults.with_choices(chosen)
         except InvalidArgument as exc:
@@ -124,8 +126,11 @@ class ConnectionMiddleware:
             _current.reset(token)
 
 
-def _read_choices(query: QueryParams, headers: Headers) -> dict[str, str]:
+def _read_choices(scope: Scope) -> dict[str, str]:
     """Options that the request sets, by field; the query wins over headers, and an empty value sets nothing."""
+    if not scope["query_string"] and not any(name.startswith(_PREFIX) for name, _ in scope["headers"]):
+        return {}  # most set none, and each look for a header goes through all of them
+    query, headers = QueryParams(scope["query_string"]), Headers(scope=scope)
     found = {
         name: query.get(parameter(name)) or headers.get(header(name))
         for name in ConnectionOptions.model_fields

@@ -106,7 +106,7 @@ def answer(stop: StopReply, session: Session | None = None) -> StopAnswer:
     """
     # Without validation: `stop` was validated when it arrived.
     fields: dict[str, Any] = {
-        **dict(stop),
+        **vars(stop),
         "output": without_overwritten(stop.output),
         "source": _source_to_show(stop),
         "next": _next_step(stop),

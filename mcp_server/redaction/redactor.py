@@ -193,7 +193,7 @@ def _dump(value: Any) -> str | None:
     """Serialize the value to one text; None if that fails."""
     try:
         if isinstance(value, BaseModel):
-            return value.model_dump_json()
+            return value.model_dump_json(exclude_none=True)
         return json.dumps(value, ensure_ascii=False)
     except (PydanticSerializationError, TypeError, ValueError):
         return None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_server.observability.receipts import current_receipt
@@ -16,10 +19,13 @@ class _Delivery:
         self._request = connection.cycle
         self._is_whole = False
         self._is_written = False
+        self._has_begun = False
+        self._rest: list[Callable[[], None]] = []
 
     def note(self, message: Message) -> None:
         """Note a part of the answer before it is written."""
         if message["type"] == "http.response.start":
+            self._has_begun = True
             headers = dict(message.get("headers", ()))
             self._is_whole = headers.get(b"content-type", b"").startswith(b"application/json")
         elif message.get("body") and not self._connection.is_lost:
@@ -33,6 +39,19 @@ class _Delivery:
         if not self._is_written:
             return self._connection.is_lost
         return self._is_whole and self._connection.is_reset and self._connection.cycle is self._request
+
+    def when_written(self, work: Callable[[], None]) -> None:
+        """Do `work` once the answer is written, or will not be any more; at once if it is a part of a stream."""
+        self._rest.append(work)
+        if self._has_begun:
+            self.end()
+
+    def end(self) -> None:
+        """Note that the response is written; what waits for that is done before the next request is read."""
+        self._has_begun = True
+        rest, self._rest = self._rest, []
+        for work in rest:
+            asyncio.get_running_loop().call_soon(work)
 
 
 class DeliveryMiddleware:
@@ -52,9 +71,12 @@ class DeliveryMiddleware:
         async def noted(message: Message) -> None:
             delivery.note(message)
             await send(message)
+            if message["type"] == "http.response.body" and not message.get("more_body"):
+                delivery.end()
 
         token = current_receipt.set(delivery)
         try:
             await self._app(scope, receive, noted)
         finally:
             current_receipt.reset(token)
+            delivery.end()

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from mcp.types import TextContent
+from mcp.types import TextContent, TextResourceContents
 
 from tests.bubblewrap import LOCAL
 from tests.e2e.breaking_proxy import When, breaking
-from tests.e2e.served import Server, serving
+from tests.e2e.served import OVER_HTTP, Server, Way, serving
 
 pytestmark = pytest.mark.anyio
 AGAIN = "note: this call was carried out before, and its answer did not arrive"
@@ -31,6 +31,24 @@ async def say(url: str, mode: str, tool: str, meta: Any = None, **arguments: obj
         (block,) = (await client.call_tool(tool, arguments, meta=meta)).content
     assert isinstance(block, TextContent)
     return block.text
+
+
+@pytest.mark.parametrize("way", OVER_HTTP, ids=str)
+async def test_a_call_that_was_answered_is_in_the_trajectory(server: Server, way: Way) -> None:
+    async with server.client(way, query=f"?session=calls-{way}") as client:
+        for number in range(20):
+            await client.call_tool("bash", {"command": f"echo {number}"})
+            (found,) = (
+                await client.read_resource(f"pdbox://session/{await handle(client)}/trajectory")
+            ).contents
+            assert isinstance(found, TextResourceContents)
+            assert f"echo {number}" in found.text.splitlines()[-1]
+
+
+async def handle(client: Client) -> str:
+    """The handle of the connection's own session."""
+    (one, *_) = (await client.list_resources()).resources
+    return str(one.uri).split("/")[3]
 
 
 CALLS = {
