@@ -173,31 +173,32 @@ def _whole_file(path: str, lines: Sequence[str]) -> str:
 def _best_first(shown: Shown, recording: Recording, callers: Sequence[Place]) -> list[list[Place]]:
     """The places in each function that the text names.
 
-    That of a call that failed before it began, of signals, of shared objects, of state that is kept and those with the same
-    code, which come after the first calls if they are not sure, the head of the class of the object that all comes from, of
-    the calls that matter most, those of this test alone, on the way back.
+    That of a call that failed before it began; of signals, of shared objects, of state that is kept and those with the same
+    code, if that is sure; those that a failure passed; of the calls that matter most; on the way back from a wrong value;
+    the head of the class of the object that all comes from; those of this test alone.
     """
     of_object = recording.chain_class
-    calls, kept = (
-        _suspect_calls(recording.calls),
-        _with_alike([place for kept in shown.kept for place in _places_of(kept)], recording.alike),
-    )
-    ahead = 0 if shown.is_sure else _AHEAD
+    refused = [one for one in shown.links if one.refused]
+    way = shown.links if recording.chain_of_value else []
+    calls = _suspect_calls(recording.calls)
+    kept = [place for one in shown.kept for place in _places_of(one)]
     functions: dict[tuple[str, str], list[Place]] = {}
     for place in (
-        *(one for one in shown.links if one.refused),
-        *(place for one in recording.signals for place in one.places if not _is_test(place)),
+        *refused,
+        *(place for one in recording.signals for place in one.places),
         *(place for alias in shown.aliases for place in _places_of_alias(alias)),
-        *calls[:ahead],
-        *kept,
-        *([of_object] if of_object and of_object.last - of_object.line < _MAX_CLASS else []),
+        *(_with_alike(kept, recording.alike) if shown.is_sure else []),
         *callers,
+        *calls[:_AHEAD],
+        *way,
+        *_with_alike(kept, recording.alike),
         *([] if shown.is_sure else recording.values),
         *calls,
+        *([of_object] if of_object and of_object.last - of_object.line < _MAX_CLASS else []),
         *shown.suspects,
         *shown.links,
     ):
-        if place.function != "<module>":
+        if place.function != "<module>" and not _is_test(place):
             functions.setdefault((place.path, place.function), []).append(place)
     return list(functions.values())
 

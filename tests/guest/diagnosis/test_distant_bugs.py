@@ -134,6 +134,49 @@ def test_a_default_that_all_calls_share(diagnose: Diagnose) -> None:
     assert recording(found).values[0].value == "'one'"
 
 
+FORMATTER = """\
+class Formatter:
+    def __init__(self):
+        self.items = {}
+
+    def options(self):
+        return self.items
+
+    def write(self, text):
+        put(self.items, text)
+        return text + str(len(self.items))
+
+def put(items, text):
+    items.setdefault(text, 1)
+
+def clean(formatter):
+    found = formatter.options()
+    found.clear()
+
+class Local(Formatter):
+    def write(self, text):
+        own = self.items
+        own.setdefault(text, 1)
+        return text + str(len(own))
+"""
+
+
+@pytest.mark.parametrize(
+    ("write", "expected"),
+    [
+        ("one = Formatter(); one.write('a'); found = one.write('b')", []),
+        ("one = Formatter(); one.write('a'); clean(one); found = one.write('')", [("self.items", 3, "found.clear", 17)]),
+        ("one = Local(); one.write('a'); found = one.write('b')", [("self.items", 3, "own.setdefault", 22)]),
+    ],
+    ids=["handed down", "returned", "by a local name"],
+)  # fmt: skip
+def test_what_one_object_alone_has_is_shared_if_it_was_handed_out(
+    diagnose: Diagnose, write: str, expected: list[tuple[str, int, str, int]]
+) -> None:
+    tests = HEAD + f"    def test_bad(self):\n        {write}\n        self.assertEqual(found, 'b0')\n"
+    assert aliases(diagnose({"shop.py": FORMATTER, "test_shop.py": tests}, CASE)) == expected
+
+
 def test_options_that_change_their_defaults(diagnose: Diagnose) -> None:
     shop = """\
 DEFAULTS = {"limit": 1000}

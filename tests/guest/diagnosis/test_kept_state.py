@@ -528,3 +528,21 @@ def make_name(name):
     assert (count.name, count.value) == ("Dummy.count", "")
     assert (number.name, number.value) == ("Dummy.count", "2, before it 1")
     assert count.score < number.score
+
+
+def test_what_a_function_sets_in_an_object_that_it_makes_is_not_kept(diagnose: Diagnose) -> None:
+    shop = """\
+class Model:
+    pass
+
+class Child(Model):
+    pass
+
+def make(name, base=None):
+    model = Child() if base else Model()
+    above = base.fields if base else []
+    model.fields = [name, *above]
+    return model
+"""
+    tests = HEAD + "        self.assertEqual(make('b', make('a')).fields, ['b'])\n"
+    assert kept(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)) == []

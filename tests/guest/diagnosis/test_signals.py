@@ -118,8 +118,12 @@ def test_an_option_that_a_caller_has_and_does_not_hand_on_is_told(diagnose: Diag
             OPTIONS.replace("self.parent", "self.inherited = parent and parent.formatted; self.parent"),
             "Group(None, formatted=False).group().parent is None",
         ),
+        (
+            OPTIONS.replace("self.formatted = formatted", "self.formatted = False"),
+            "Group(None).group().formatted",
+        ),
     ],
-    ids=["handed on", "same", "handed on by a dict", "looked for"],
+    ids=["handed on", "same", "handed on by a dict", "looked for", "nobody's choice"],
 )
 def test_an_option_that_is_handed_on_or_looked_for_is_not_told(
     diagnose: Diagnose, shop: str, bad: str

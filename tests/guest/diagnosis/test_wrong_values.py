@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox.session.diagnosis import Recording
-from tests.guest.diagnosis.conftest import Diagnose
+from tests.guest.diagnosis.conftest import PYTHON, Diagnose
 from tools._diagnosis import render_diagnosis
 
 ROWS = """\
@@ -82,3 +82,40 @@ def test_the_change_that_put_a_wrong_value_in_is_told(diagnose: Diagnose) -> Non
 def test_a_value_that_is_put_in_often_is_not_told(diagnose: Diagnose, value: str) -> None:
     tests = TESTS.replace("row.copy().put(0, 7)", f"[row.put(0, {value}) for _ in range(9)]")
     assert recording(diagnose, ROWS, tests).values == []
+
+
+EXPECTING = """\
+import unittest
+from rows import *
+
+class Case(unittest.TestCase):
+    def test_bad(self):
+        expected = "one row"
+        {assertion}
+"""
+NAMES = """\
+def one(name):
+    return name + " row"
+
+def two(name):
+    return name + " rows"
+"""
+
+
+@pytest.mark.parametrize(
+    "assertion",
+    [
+        "self.assertEqual('one row', two('one'))",
+        "self.assertEqual(two('one'), 'one row')",
+        "self.assertEqual(expected, two('one'))",
+        "assert 'one row' == two('one')",
+        "assert two('one') == 'one row'",
+    ],
+)
+def test_the_wrong_value_is_the_one_that_the_test_does_not_name(diagnose: Diagnose, assertion: str) -> None:
+    tests = EXPECTING.replace("{assertion}", f"one('one'); {assertion}")
+    files = {"rows.py": NAMES, "test_rows.py": tests}
+    command = f"{PYTHON} -m pytest -q -p no:cacheprovider"
+    found = diagnose(files, "test_rows.py::Case::test_bad", command).recording
+    assert found is not None and found.problems == []
+    assert [(one.value, one.line) for one in found.values] == [("'one rows'", 5)]
