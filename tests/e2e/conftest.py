@@ -40,6 +40,13 @@ def xdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _installed(tmp_path_factory.mktemp("xdist"), "pytest-xdist==3.6.1", "execnet==2.1.1")
 
 
+@pytest.fixture(scope="session", params=["6.2.5", "7.4.4"])
+def old_pytest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with pytest before version 8, and what only that needs."""
+    needs = ["py==1.11.0", "toml==0.10.2", "attrs>=22"]
+    return _installed(tmp_path_factory.mktemp("pytest"), f"pytest=={request.param}", *needs)
+
+
 @pytest.fixture(scope="session")
 def pyfakefs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with pyfakefs; among our own packages it would be a plugin of our own tests."""

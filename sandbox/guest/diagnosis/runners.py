@@ -7,6 +7,7 @@ import os
 import sys
 
 from ..debugger.isolation.import_hooks import AfterImport
+from ..hooks._pdbox_init_tests import collect_named
 from .job import guarded
 
 _NAME = "pdbox-diagnosis"
@@ -147,6 +148,7 @@ def _plugin(tests, hookimpl):
         def pytest_configure(self, config):
             if not hasattr(config, "workerinput"):
                 _turn_off(config.option)
+                guarded(lambda: collect_named(config, hookimpl, whole=True))()
 
         @hookimpl(tryfirst=True)
         def pytest_sessionstart(self, session):

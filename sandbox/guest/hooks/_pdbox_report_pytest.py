@@ -5,6 +5,7 @@ import os
 import sys
 
 from _pdbox_failure import causes_of, fold_frames, frames_of, frames_of_error, output_of
+from _pdbox_init_tests import collect_named
 from _pdbox_report import MAX_ID, Merged, copy_metadata, cut, quiet, reporter
 
 _NAME = "pdbox-report"
@@ -41,6 +42,8 @@ def make_plugin_class(hookimpl):
         @hookimpl(tryfirst=True)
         def pytest_cmdline_main(self, config):
             self._run.prepare(config)
+            if reporter.owner is None:
+                quiet(collect_named)(config, hookimpl)
 
         def pytest_report_header(self, config):
             return self._run.header

@@ -8,6 +8,7 @@ import importlib.util
 import pdb
 import sys
 
+from ...hooks._pdbox_init_tests import collect_named
 from ..control import interrupt
 from ..inspection import safe_repr
 from ..isolation.pristine import os
@@ -177,6 +178,7 @@ def make_plugin(session, hookimpl):
                 if hasattr(option, "looponfail"):
                     option.looponfail = False
                 session.notices.add("pytest-xdist is off (-n 0): one process is easier to follow.")
+            collect_named(config, hookimpl)
 
         @hookimpl(trylast=True)
         def pytest_configure(self, config):
