@@ -5,6 +5,17 @@ from __future__ import annotations
 import re
 
 _BOUND_METHOD = re.compile(r"<bound method ([\w.]+(?:\.<locals>\.[\w.]+)*) of (?=<)")
+_BUILT_IN = re.compile(
+    r"<(?:built-in method (?P<method>\w+)|method-wrapper '(?P<special>\w+)') of (?P<type>[\w.]+) object at 0x[0-9a-f]+>"
+)
+_FUNCTION = re.compile(
+    r"<(?:function (?P<name>[\w.<>]+) at 0x[0-9a-f]+|built-in function (?P<plain>\w+))>(?=\(| = )"
+)
+_OWNER = re.compile(
+    r"[+ ]*(?:where|and) +(?P<method><(?:built-in method|method-wrapper) [^>]+>) = (?P<owner>.+)\.\w+"
+)
+_MAX_OWNER = 60
+"""Characters of an object that is told in front of its method."""
 _LOOKED_UP = re.compile(r"[+ ]*(?:where|and) +(?P<name>[\w.<>]+) = .*\.(?P<attribute>\w+)")
 _ADVICE = re.compile(r"\s*(?:\.\.\.)?\s*Use -v+ to get (?:more diff|the full diff)\.?\s*")
 _DIFF = re.compile(r"[-+?]? (?P<text>.*)|[-+?]?")
@@ -23,7 +34,7 @@ def shorten_assertion(message: str) -> str:
     """
     if "\n" not in message or len(message) > _MAX_MESSAGE:
         return message
-    first, *rest = _name_methods(message).split("\n")
+    first, *rest = _name_methods(_name_built_in(message)).split("\n")
     rest = [line for line in rest if not _ADVICE.fullmatch(line) and not _is_lookup(line)]
     if _tells_all(first):
         if _SEQUENCES.search(first):
@@ -49,6 +60,27 @@ def _is_lookup(line: str) -> bool:
     """True for `where Table.count = <Table …>.count`, which the line of the call has told."""
     found = _LOOKED_UP.fullmatch(line)
     return found is not None and found["name"].rpartition(".")[2] == found["attribute"]
+
+
+def _name_built_in(text: str) -> str:
+    """Put `'ab'.count`, or `str.count` for a long text, in place of `<built-in method count of str object at 0x7f…>`.
+
+    The line that tells how it was found is left out then. Functions are named, too.
+    """
+    if " at 0x" not in text and "<built-in function " not in text:
+        return text
+    lines, owners = list[str](), dict[str, str]()
+    for line in text.split("\n"):
+        found = _OWNER.fullmatch(line)
+        if found is None or not _BUILT_IN.fullmatch(found["method"]):
+            lines.append(line)
+        elif len(found["owner"]) <= _MAX_OWNER:
+            owners[found["method"]] = found["owner"]
+
+    def name(found: re.Match[str]) -> str:
+        return f"{owners.get(found[0], found['type'])}.{found['method'] or found['special']}"
+
+    return _FUNCTION.sub(lambda found: found["name"] or found["plain"], _BUILT_IN.sub(name, "\n".join(lines)))
 
 
 def _name_methods(text: str) -> str:

@@ -21,6 +21,26 @@ assert 1 == 0
  +    where <bound method Table.count of <Table name='orders', of=<Base>>> = <Table name='orders', of=<Base>>.count
  +    and   Query() = where('qty')"""
 
+BUILT_IN = """\
+assert 3 == 1
+ +  where 3 = <built-in method count of str object at 0x14125cd0>('a')
+ +    where <built-in method count of str object at 0x14125cd0> = {0!r}.count
+ +      where {0!r} = <M3U8>.text"""
+SPECIAL = """\
+assert 2 == 1
+ +  where 2 = <method-wrapper '__len__' of list object at 0x7fce>()
+ +    where <method-wrapper '__len__' of list object at 0x7fce> = [1, 2].__len__"""
+FUNCTIONS = """\
+assert 2.0 == 1
+ +  where 2.0 = <built-in function sqrt>(4)
+ +    where <built-in function sqrt> = <module 'math' (built-in)>.sqrt
+ +  and   1 = <function Shop.<locals>.one at 0x7fce>(<function two at 0x7fcf>)"""
+
+FUNCTIONS_TOLD = """\
+assert 2.0 == 1
+ +  where 2.0 = sqrt(4)
+ +  and   1 = Shop.<locals>.one(<function two at 0x7fcf>)"""
+
 
 @pytest.mark.parametrize(
     ("message", "told"),
@@ -35,8 +55,21 @@ assert 1 == 0
             "assert {1} == {2}\n  Extra items in the left set:\n  1",
         ),
         (METHOD, "assert 1 == 0\n +  where 1 = Table.count(Query() > 1)\n +    and   Query() = where('qty')"),
+        (
+            BUILT_IN.format("aaa"),
+            "assert 3 == 1\n +  where 3 = 'aaa'.count('a')\n +      where 'aaa' = <M3U8>.text",
+        ),
+        (
+            BUILT_IN.format("a" * 90),
+            f"assert 3 == 1\n +  where 3 = str.count('a')\n +      where '{'a' * 90}' = <M3U8>.text",
+        ),
+        (SPECIAL, "assert 2 == 1\n +  where 2 = [1, 2].__len__()"),
+        (FUNCTIONS, FUNCTIONS_TOLD),
     ],
-    ids=["lists", "lists with a text", "texts", "texts with a text", "pytest", "advice", "method"],
+    ids=[
+        *("lists", "lists with a text", "texts", "texts with a text", "pytest", "advice", "method"),
+        *("method of a short text", "method of a long text", "special method", "functions"),
+    ],
 )
 def test_what_the_first_line_has_told_is_not_told_again(message: str, told: str) -> None:
     assert shorten_assertion(message) == told
@@ -50,10 +83,20 @@ def test_what_the_first_line_has_told_is_not_told_again(message: str, told: str)
         "Lists differ: [1, [40 chars] 2] != []\n\nFirst list contains 9 additional elements.\n- [1,\n+ []",
         "assert [Node('...b')] == []\n  Left contains one more item: Node('ab')",
         "no comparison\n- b\n+ c",
+        "assert <function f at 0x7fce> is <function g at 0x7fcf>\nThey differ.",
         "assert f\n +  where f = <bound method Broken.f of <Broken(",
         f"{'x' * 200} != {'y' * 200}\n- {'x' * 200}\n+ {'y' * 200}",
     ],
-    ids=["short", "lines", "cut by unittest", "cut by pytest", "no comparison", "never closed", "long"],
+    ids=[
+        "short",
+        "lines",
+        "cut by unittest",
+        "cut by pytest",
+        "no comparison",
+        "functions compared",
+        "never closed",
+        "long",
+    ],
 )
 def test_what_tells_more_than_the_first_line_stays(message: str) -> None:
     assert shorten_assertion(message) == message
