@@ -27,6 +27,9 @@ _LONGEST = 2000
 _MAX_TEXT = 120
 TEST_LINES = 25
 _TEST_HEAD, _TEST_BELOW = 5, 10
+_SHORT_DOCSTRING = 3
+"""Lines of a docstring of a test that is shown."""
+_DOCSTRING = re.compile(r"\s*[rRuU]?(\"\"\"|''')")
 _ABOVE, _FUNCTION, _BELOW = 6, 12, 3
 _WHOLE = 20
 """Lines of a function that is shown whole: the rest of it would be asked for next."""
@@ -209,17 +212,35 @@ def _start_of(frame, lines, line):
 def _source_to(frame, line):
     """Return ([head], rest) of a test up to `line`, and a few lines below it.
 
-    The head is separate if the middle has to be left out.
+    The head is separate if the middle has to be left out, or a long docstring, of which nothing is shown.
     """
     lines = _lines(frame)
     if not lines or not line:
         return [], None
     start, last = _start_of(frame, lines, line), _end_of(frame, lines, line)
     end = min(line + _TEST_BELOW, last)
-    if line - start < TEST_LINES:
+    docstring = _long_docstring(lines, start, line)
+    if not docstring and line - start < TEST_LINES:
         return [], _piece(lines, start, end, line, last)
-    head = _piece(lines, start, start + _TEST_HEAD - 1, 0)
-    return [head], _piece(lines, line - TEST_LINES + _TEST_HEAD + 1, end, line, last)
+    head = min(docstring.start - start, TEST_LINES // 2) if docstring else _TEST_HEAD
+    first = max(line - TEST_LINES + head + 1, docstring.stop)
+    return [_piece(lines, start, start + head - 1, 0)], _piece(lines, first, end, line, last)
+
+
+def _long_docstring(lines, start, line):
+    """Return the numbers of the lines of a function's docstring, if it is long; an empty range if not.
+
+    The function begins at `start`, and `line` is one of its statements.
+    """
+    for number in range(start + 1, line):
+        if lines[number - 2].rstrip().endswith(":"):
+            opened = _DOCSTRING.match(lines[number - 1])
+            if opened and opened[1] not in lines[number - 1][opened.end() :]:
+                closing = (each for each in range(number + 1, line) if opened[1] in lines[each - 1])
+                end = next(closing, number)
+                return range(number, end + 1 if end - number >= _SHORT_DOCSTRING else number)
+            break
+    return range(0)
 
 
 def _source_around(frame, line):

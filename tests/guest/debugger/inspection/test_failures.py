@@ -147,6 +147,32 @@ def test_a_long_test_loses_its_middle(start: Any, tmp_path: Path) -> None:
     assert lines_of(stop["source"]) == (49, 68)
 
 
+@pytest.mark.parametrize("above", [0, 40])
+def test_a_long_docstring_of_a_test_is_left_out(start: Any, tmp_path: Path, above: int) -> None:
+    filler = "".join(f"        x{n} = {n}\n" for n in range(above))
+    docstring = '        """Long.\n\n        Steps:\n        """\n'
+    body = f"    def test_it(\n        self\n    ):\n{docstring}{filler}        self.fail()\n"
+    stop = unittest_run(start, tmp_path, body)
+    assert [lines_of(head) for head in stop["test_source"]] == [(7, 9)]
+    assert lines_of(stop["source"]) == ((33, 54) if above else (14, 14))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"""Short.\n\n        """',
+        '"""One line."""',
+        'x = """\n\n\n\n"""',
+        "'''One''' '''more'''",
+        "if 1: pass",
+    ],
+)
+def test_other_texts_of_a_test_are_shown(start: Any, tmp_path: Path, text: str) -> None:
+    stop = unittest_run(start, tmp_path, f"    def test_it(self):\n        {text}\n        self.fail()\n")
+    assert stop["test_source"] == []
+    assert stop["source"]["start"] == 7
+
+
 def test_variables_of_the_failing_line_come_first(start: Any) -> None:
     text = "import os\nLIMIT = 3\ndef f(a, b, c):\n    def inner(): pass\n    assert c.order + b > LIMIT\n"
     made = "class C: pass\nthing = C()\nthing.order = 1\nf(0, 1, thing)\n"
