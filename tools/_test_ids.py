@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 _WORD = re.compile(r"[^\s,\[]+")
 _LINE_END = re.compile(r"\n")
+_TEST_FILES = frozenset({"test.py", "tests.py", "conftest.py"})
+_TEST_FOLDERS = frozenset({"test", "tests", "testing"})
 _OF_UNITTEST = re.compile(r"(\w+) \(([\w.]+)\)\Z")
 
 
@@ -27,6 +29,13 @@ def find_words(text: str, closing: re.Pattern[str], *, within: str = "") -> Iter
             if closer is not None and closer < (_first_from(line_ends, end) or len(text)):
                 at = closer + 1
         yield found.start(), end, at
+
+
+def is_test_file(path: str) -> bool:
+    """True for a file of tests or their fixtures, by its name or a folder's."""
+    *folders, name = path.split("/")
+    is_named = name.startswith("test_") or name.endswith("_test.py") or name in _TEST_FILES
+    return is_named or not _TEST_FOLDERS.isdisjoint(folders)
 
 
 def is_of(found: str, asked: str) -> bool:

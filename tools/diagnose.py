@@ -16,7 +16,7 @@ from sandbox.session.test_command import PYTEST
 from tools._stop import StopAnswer
 from tools._stop import answer as stop_answer
 from tools._stop import render as render_stop
-from tools._test_ids import is_of
+from tools._test_ids import is_of, is_test_file
 from tools._tool import Report, Tool
 from tools._truncation import SourceText, Truncatable
 
@@ -100,15 +100,29 @@ async def diagnose(
 
 
 async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis) -> DiagnoseAnswer:
-    """Add the functions that the diagnosis names, then those that the failing line called, as far as there is room."""
+    """Add the functions that the diagnosis names, then those that the failing line called, as far as there is room.
+
+    Where the diagnosis tells calls, only functions of test code are added.
+    """
     from tools._excerpts import read_excerpts
 
     answer = whole.model_copy(update={"called": []})
     room = max(_LEAST_SOURCE, _WHOLE - len(render(answer)))
     excerpts = await read_excerpts(session, found, _places_in(answer), room, _callers_in(answer))
     functions = [one.text for one in excerpts]
-    called = list(_not_shown(whole.called, excerpts, room - sum(map(len, functions))))
+    called = select_called(whole, found)
+    called = list(_not_shown(called, excerpts, room - sum(map(len, functions))))
     return answer.model_copy(update={"called": called, "functions": functions})
+
+
+def select_called(stop: StopAnswer, found: Diagnosis) -> list[Function]:
+    """Functions that the failing line called; where the diagnosis tells calls, those of test code alone."""
+    from tools._diagnosis import select_shown
+
+    if not select_shown(found).calls:
+        return stop.called
+    test = stop.call_path[0] if stop.call_path else stop.frame
+    return [one for one in stop.called if is_test_file(one.path) or (test and one.path == test.path)]
 
 
 def _not_shown(called: list[Function], excerpts: list[Excerpt], room: int) -> Iterator[Function]:

@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from sandbox.session.debugger import Frame, Function
 from sandbox.session.diagnosis import Diagnosis, ObjectClass, Place
 from sandbox.session.workspace import Marks
 from tests.tools.calls import answers
 from tests.tools.conftest import MakeRepo
 from tools._diagnosis import render_diagnosis
 from tools._excerpts import _excerpt
+from tools._stop import StopAnswer
 from tools._test_ids import is_of
+from tools.diagnose import select_called
 
 pytestmark = pytest.mark.anyio
 
@@ -316,6 +319,26 @@ class Base:
     tests = "from shop import Base\n\ndef test_bad():\n    Base().deep(3)\n\ndef test_good():\n    Base()\n"
     (text,) = await answers(make_repo({"shop.py": shop + filling, "test_shop.py": tests}), ("diagnose", {}))
     assert text.count("def outer(self, x):") == text.count("def deep(self, x):") == 1
+
+
+@pytest.mark.parametrize(
+    ("frame", "calls", "selected"),
+    [
+        ("test_cart.py", [], ["shop/cart.py", "tests/make.py", "conftest.py", "check.py"]),
+        ("test_cart.py", [GROUP], ["tests/make.py", "conftest.py"]),
+        ("check.py", [GROUP], ["tests/make.py", "conftest.py", "check.py"]),
+    ],
+)
+def test_beside_calls_only_functions_of_test_code_are_shown_as_called(
+    frame: str, calls: list[dict[str, Any]], selected: list[str]
+) -> None:
+    paths = ["shop/cart.py", "tests/make.py", "conftest.py", "check.py"]
+    stop = StopAnswer.model_construct(
+        frame=Frame(path=frame, line=1, function="f"),
+        called=[Function(path=path, line=1, function="f") for path in paths],
+    )
+    found = Diagnosis.model_validate({"recording": {"calls": calls}})
+    assert [one.path for one in select_called(stop, found)] == selected
 
 
 async def test_a_failing_test_beside_a_passing_one(repo: Path) -> None:

@@ -10,6 +10,8 @@ from .attributes import attributes, is_code, locals_of
 
 NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 MAX = 4
+MAX_STATEMENT = 8
+"""Lines of a statement that are looked at."""
 SOURCE = 1200  # characters
 _MAX_LINES = 30
 _MAX_LINE = 160
@@ -49,6 +51,43 @@ def named_in(frame, texts):
         if code is not None and code not in found:
             found.append(code)
             yield code
+
+
+def statements(lines):
+    """Return the lines, those of a statement whose brackets go on over several as one."""
+    found, text, count = [], "", 0
+    for line in lines:
+        text, count = text + line, count + 1
+        if count == MAX_STATEMENT or sum(map(text.count, "([{")) <= sum(map(text.count, ")]}")):
+            found.append(text)
+            text, count = "", 0
+    return found
+
+
+def leading_to(code, above, text):
+    """Return those of the statements `above` the one of `text` that name a variable of it, or of one of them.
+
+    The nearest first. Variables are locals of the function of `code`, and attributes of its `self`.
+    """
+    wanted, found = _variables(code, text), []
+    for each in reversed(above):
+        named = _variables(code, each)
+        if named & wanted:
+            wanted |= named
+            found.append(each)
+    return found
+
+
+def _variables(code, text):
+    names = set()
+    for match in NAME.finditer(text):
+        first, *rest = match[0].split(".")
+        if first in ("self", "cls"):
+            is_method = len(rest) == 1 and text[match.end() : match.end() + 1] == "("
+            names.update("self." + name for name in rest[:1] if not is_method)
+        elif first in code.co_varnames or first in code.co_cellvars:
+            names.add(first)
+    return names
 
 
 def member(value, name):

@@ -21,7 +21,6 @@ _MAX_ROWS = 12  # of the call path
 _LAST_ROWS = 8
 _PERIODS = 8  # frames of a part that repeats
 _MAX_LINE = 160
-_MAX_STATEMENT = 8
 _LONGEST = 2000
 """Lines below the failing one among which the end of its function is looked for."""
 _MAX_TEXT = 120
@@ -76,18 +75,23 @@ class Failure:
         return found
 
     def _called(self, frame, line, test, where):
-        """Return the functions of the repository that have returned: those of the failing line, then of the test.
+        """Return the functions of the repository that have returned: those of the failing line, of lines of the test that
+        lead to it, and then, of its other lines, those in the same file.
 
         The short ones have their source.
         """
         behind = [each for each, _ in self.frames]
         if frame not in behind or any(map(self._session.project.contains, behind[behind.index(frame) + 1 :])):
             return []  # the path goes on into one of them
-        texts = [_statement(frame, line)]
+        text, above, code = _statement(frame, line), [], frame.f_code
         if test is not None and test[0] is frame:
             lines = _lines(frame)
-            texts += lines[_start_of(frame, lines, line) : line - 1][::-1]
-        codes = (code for code in called_functions.named_in(frame, texts) if code is not frame.f_code)
+            above = called_functions.statements(lines[_start_of(frame, lines, line) : line - 1])
+        leading = [text] + called_functions.leading_to(code, above, text)
+        found = list(called_functions.named_in(frame, leading))
+        others = called_functions.named_in(frame, above[::-1])
+        found += [each for each in others if each not in found and each.co_filename == code.co_filename]
+        codes = (each for each in found if each is not code)
         return list(islice(self._described(codes, called_functions.SOURCE, where), called_functions.MAX))
 
     def _preparation(self, test, where):
@@ -191,7 +195,7 @@ def _line_of(frame, line):
 def _statement(frame, line):
     """Return the line, with those that its open brackets go on to."""
     text = ""
-    for number in range(line, line + _MAX_STATEMENT):
+    for number in range(line, line + called_functions.MAX_STATEMENT):
         text += _line_of(frame, number)
         if sum(map(text.count, "([{")) <= sum(map(text.count, ")]}")):
             break

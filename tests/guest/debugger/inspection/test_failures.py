@@ -228,6 +228,20 @@ def test_functions_that_have_returned_are_shown(start: Any, tmp_path: Path) -> N
     ]
 
 
+def test_of_lines_that_do_not_lead_to_the_failing_one_only_functions_of_the_test_file_are_shown(
+    start: Any, tmp_path: Path
+) -> None:
+    body = (
+        "    def test_it(self):\n        helper()\n        first = Order(\n            [], {})\n"
+        "        items = first.items\n        self.three = load('3')\n        self.assertEqual(len(items), 1)\n"
+        "def helper(): pass\n"
+    )
+    stop = unittest_run(start, tmp_path, body)
+    assert [each["function"] for each in stop["called"]] == ["__init__", "helper", "setUp"]
+    stop = unittest_run(start, tmp_path, body.replace("len(items)", "self.three"))
+    assert [each["function"] for each in stop["called"]] == ["load", "helper", "setUp"]
+
+
 def test_what_has_prepared_the_test_is_shown(start: Any, tmp_path: Path) -> None:
     for body in ("self.assertEqual(self.order.items, 1)", "self.order.items.nothing", "load('x')"):
         stop = unittest_run(start, tmp_path, f"    def test_it(self):\n        {body}\n")
