@@ -25,7 +25,9 @@ WIDE_LIMIT = 15_000
 Unit = Literal["characters", "bytes", "lines", "items"]
 
 
-End = Literal["head", "tail", "both"]
+End = Literal["head", "more head", "both", "more tail", "tail"]
+_HEADS: Mapping[End, float] = {"head": 1, "more head": 2 / 3, "both": 1 / 2, "more tail": 1 / 3, "tail": 0}
+"""Share of the beginning in what is kept."""
 Hint = str | Callable[[str, str], str]
 """Advice, or a function that makes it of the beginning and the end that are left of a text."""
 
@@ -35,7 +37,7 @@ class Truncatable:
     """Marks a field (text or list) that may be cut."""
 
     keep: End = "head"
-    """The more valuable end."""
+    """The more valuable end, or how much of each is kept."""
     hint: str = ""
     """Advice for getting the rest."""
     unit: Unit = "items"
@@ -102,6 +104,10 @@ class Answer(BaseModel):
         """Advice for getting the rest of `field`, of which `head` and `tail` are left."""
         hint = self._hints.get(field, rule.hint)
         return hint if isinstance(hint, str) else hint(head, tail)
+
+    def gap(self, field: str, text: str, head: str, tail: str) -> str:
+        """The line in the gap of a text, of which `head` and `tail` are left."""
+        return f"[… {len(text) - len(head) - len(tail):,} characters left out …]"
 
     def rule(self, field: str, rule: Truncatable) -> Truncatable:
         """The rule for cutting `field` in this answer."""
@@ -196,7 +202,7 @@ def _cut(answer: A, cap: int) -> A:
         if isinstance(value, str):
             head, tail = _cut_text(value, cap, rule)
             count = len(value) - len(head) - len(tail)
-            kept = f"{head}[… {count:,} characters left out …]\n{tail}"
+            kept = f"{head}{answer.gap(name, value, head, tail)}\n{tail}"
         else:
             kept, count = _cut_list(value, cap, rule)
         if count:
@@ -217,9 +223,9 @@ def _cut_text(text: str, cap: int, rule: Truncatable) -> tuple[str, str]:
     # The size in JSON counts: escapes of control characters are six times as long.
     if len(text) <= cap and _cost(text) <= cap:
         return text, ""
-    head_cap = {"head": cap, "tail": 0, "both": cap // 2}[rule.keep]
+    head_cap = int(cap * _HEADS[rule.keep])
     head = _prefix_within(text, head_cap)
-    tail = _prefix_within(text[::-1], cap - head_cap)[::-1] if rule.keep != "head" else ""
+    tail = _prefix_within(text[::-1], cap - head_cap)[::-1]
     return _whole_lines(head, tail)
 
 
@@ -240,9 +246,9 @@ def _cut_list(items: list[Any], cap: int, rule: Truncatable) -> tuple[list[Any],
     sizes = [_item_cost(item) for item in items]
     if sum(sizes) <= cap:
         return items, 0
-    ends = {"head": (cap, 0), "tail": (0, cap), "both": (cap // 2, cap - cap // 2)}[rule.keep]
-    first = _count_within(sizes, ends[0])
-    last = _count_within(sizes[first:][::-1], ends[1])
+    head_cap = int(cap * _HEADS[rule.keep])
+    first = _count_within(sizes, head_cap)
+    last = _count_within(sizes[first:][::-1], cap - head_cap)
     return [*items[:first], *items[len(items) - last :]], len(items) - first - last
 
 

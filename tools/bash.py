@@ -8,6 +8,7 @@ from pydantic import Field
 
 from sandbox.session.session import Session
 from tools import _session_uris as documents
+from tools._advice import hidden_tools
 from tools._text import describe_signal, fence, mark_gap, without_overwritten
 from tools._tool import Environment, Tool
 from tools._truncation import Answer, Hint, Omitted, Truncatable
@@ -22,12 +23,19 @@ class BashAnswer(Answer):
     """Result of a command, with stdout and stderr together."""
 
     exit_code: int | None
-    output: Annotated[str, Truncatable("head", "Filter it, or write it to a file and `view` that.")]
+    output: Annotated[str, Truncatable("more head", "Filter it. Or write it to a file and `view` that.")]
     timed_out: bool = False
     timeout_s: float | None = None
     """The limit that ended it."""
     killed: int = 0
     signal: str | None = None
+
+    def gap(self, field: str, text: str, head: str, tail: str) -> str:
+        before = text[: len(text) - len(tail)]
+        if not all(each.endswith("\n") for each in (head, before) if each):
+            return super().gap(field, text, head, tail)
+        first, last = _missing_lines(text, head, tail)
+        return f"[… lines {first}-{last} left out …]" if first < last else f"[… line {first} left out …]"
 
 
 async def bash(
@@ -40,7 +48,8 @@ async def bash(
     env: Annotated[Environment | None, Field(description='Further environment, e.g. ["DEBUG=1"].')] = None,
 ) -> BashAnswer:
     """Run a shell command in the sandbox. Stateless: cd, variables and background programs don't outlive the call."""
-    done = await session.run(command, timeout_s=timeout_s, cwd=cwd, env=env)
+    to_file = "view" in hidden_tools.get()
+    done = await session.run(command, timeout_s=timeout_s, cwd=cwd, env=env, to_file=to_file)
     answer = BashAnswer(
         exit_code=done.exit_code,
         output=without_overwritten(mark_gap(done.output, done.gap, done.omitted)),
@@ -49,24 +58,37 @@ async def bash(
         killed=done.killed,
         signal=done.signal,
     ).with_omitted(Omitted(field="output", count=done.omitted, unit="bytes", hint="They were not kept."))
-    # The reason of a failure comes last; what was asked for comes first.
+    # The reason of a failure comes last; what was asked for comes first. Of several commands in one, the last matters.
     failed = done.exit_code != 0 or done.timed_out
-    answer = answer.keeping(output="tail" if failed else "head")
-    return answer if done.kept is None else answer.with_hints(output=_rest(session, done.kept, answer.output))
+    answer = answer.keeping(output="more tail" if failed else "more head")
+    if done.kept is None or (to_file and done.kept_in is None):
+        return answer
+    return answer.with_hints(output=_rest(session, done.kept, done.kept_in, answer.output))
 
 
-def _rest(session: Session, number: int, output: str) -> Hint:
-    """Advice for reading the part of a saved output that is not shown."""
+def _rest(session: Session, number: int, file: str | None, output: str) -> Hint:
+    """Advice for reading the part of a saved output that is not shown: in a file of the sandbox, else with `view`."""
     uri = documents.uri_of(session, f"{documents.OUTPUT}/{number}")
 
     def hint(head: str, tail: str) -> str:
-        if not tail:
-            # A line that was cut is shown once more.
-            return f'Go on with view(path="{uri}", start={len(documents.lines_of(head + "x"))}).'
-        before = output[: len(output) - len(tail)]
-        return f'What came before: view(path="{uri}", start=1, end={len(documents.lines_of(before))}).'
+        first, last = _missing_lines(output, head, tail)
+        if file is not None and first == last and head[-1:] not in ("", "\n"):
+            return f"Show them: `sed -n {first}p {file} | cut -c {len(head) - head.rfind(chr(10))}-`."
+        if file is not None:
+            return f"Show them: `sed -n {first},{last}p {file}`."
+        # A line that was cut is shown once more. Long ones are several there.
+        start, end = (
+            len(documents.lines_of(text)) for text in (head + "x", output[: len(output) - len(tail)])
+        )
+        return f'Show them: view(path="{uri}", start={start}, end={end}).'
 
     return hint
+
+
+def _missing_lines(output: str, head: str, tail: str) -> tuple[int, int]:
+    """The first and the last line of an output of which not all is in its `head` or `tail`."""
+    before = output[: len(output) - len(tail)]
+    return head.count("\n") + 1, before.removesuffix("\n").count("\n") + 1
 
 
 def render(answer: BashAnswer) -> str:

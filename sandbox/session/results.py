@@ -22,6 +22,8 @@ class ExecResult(GuestData):
     """The character of `output` before which they are missing."""
     kept: Number | None = None
     """Number under which `Output` stores it in full; None for a short one."""
+    kept_in: Short | None = None
+    """Path of a file in the sandbox that has it in full, for some time."""
     killed: Number = 0
     """Number of processes killed at its end or deadline."""
     duration_s: Seconds = 0.0

@@ -289,8 +289,11 @@ class Session:
         cwd: str | None = None,
         env: dict[str, str] | None = None,
         on_progress: OnProgress | None = None,
+        to_file: bool = False,
     ) -> ExecResult:
         """Run a shell command. Processes that it leaves running are ended with it.
+
+        `to_file`: save a long output in a file, too, so that the next command can read it.
 
         Raises:
             InvalidArgument: an empty command, or a bad name in `env`.
@@ -303,6 +306,7 @@ class Session:
             "env": {**self.metadata.env, **validate_env(env or {})},
             "timeout_s": timeout_s,
             "max_output": MAX_OUTPUT,
+            "to_file": to_file,
         }
         return validate(
             ExecResult, (await self.request("exec", args, timeout_s=timeout_s, on_progress=on_progress))[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -399,12 +400,14 @@ async def test_whole_output_of_a_command_is_reachable_by_tool_and_resource(
         assert answer.structured_content is not None
         (omitted,) = answer.structured_content["omitted"]
         uri = omitted["hint"].split('"')[1]
-        kept_lines = len(answer.structured_content["output"].splitlines()) - 1
-        assert f'characters of output. Go on with view(path="{uri}", start={kept_lines + 1}).)' in block.text
         kept = answer.structured_content["output"]
-        assert len(printed) == omitted["count"] + len(kept) - len(
-            f"[… {omitted['count']:,} characters left out …]\n"
+        head, gap, tail = re.split(r"\[… lines (\d+-\d+) left out …\]\n", kept)
+        start, end = head.count("\n") + 1, 30_000 - tail.count("\n")
+        assert gap == f"{start}-{end}"
+        assert (
+            f'characters of output. Show them: view(path="{uri}", start={start}, end={end}).)' in block.text
         )
+        assert len(printed) == omitted["count"] + len(head) + len(tail)
         assert await followed(client, uri) == printed.encode()
         first = await data(client, "view", path=uri)
         assert (first["total_lines"], first["lines"][0].split()) == (30_000, ["1", "1"])

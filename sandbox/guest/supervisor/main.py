@@ -43,7 +43,7 @@ class Supervisor:
         """Made by the first operation on files (`workspace_of`)."""
         self.children = Children(reap_all=bool(config.get("reap_all")))
         self.output = OutputReader()
-        self.saved_outputs = SavedOutputs()
+        self.saved_outputs = SavedOutputs(os.path.join(self.home, "output"))
         self.outcomes = Outcomes()
         """Outcomes of tests before the first edit."""
         self.sole_use = SoleUse()

@@ -30,7 +30,7 @@ class State:
         self.home = str(home)
         self.children = Children()
         self.breakpoints = Breakpoints(self.workdir)
-        self.saved_outputs = SavedOutputs()
+        self.saved_outputs = SavedOutputs(str(home / "output"))
         self.workspace: Workspace | None = None
         self.reported_tests: set[str] = set()
         self.outcomes = Outcomes()

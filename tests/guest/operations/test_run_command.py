@@ -102,3 +102,33 @@ def test_nonsense_is_refused(guest: Guest, args: dict[str, Any]) -> None:
     with pytest.raises(GuestError) as caught:
         guest.ask("exec", timeout_s=5, **args)
     assert caught.value.code == "invalid"
+
+
+def test_a_long_output_is_in_a_file_for_as_long_as_it_is_kept(guest: Guest) -> None:
+    first = run(guest, "seq 1000", to_file=True)
+    path = Path(first["kept_in"])
+    assert path.read_text() == first["output"]
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert "kept_in" not in run(guest, "seq 1000")
+    assert "kept_in" not in run(guest, "seq 3", to_file=True)
+    for _ in range(6):
+        last = run(guest, "head -c 900000 /dev/zero | tr '\\0' x", to_file=True)
+        assert Path(last["kept_in"]).stat().st_size == 900_000
+    assert not path.exists()
+    with pytest.raises(GuestError):
+        guest.state.saved_outputs.read(first["kept"], 0, 10)
+
+
+def test_where_no_file_can_be_made_the_output_is_there_all_the_same(guest: Guest) -> None:
+    (guest.home / "output").write_text("in the way")
+    answer = run(guest, "seq 1000", to_file=True)
+    assert (answer["kept_in"], answer["output"][:4]) == (None, "1\n2\n")
+
+
+def test_no_link_of_a_program_is_followed(guest: Guest) -> None:
+    outside = guest.root / "outside"
+    number = run(guest, "seq 1000")["kept"]
+    (guest.home / "output").mkdir()
+    (guest.home / "output" / str(number + 1)).symlink_to(outside)
+    assert run(guest, "seq 1000", to_file=True)["kept_in"] is None
+    assert not outside.exists()

@@ -23,16 +23,20 @@ _TAIL = 400
 
 
 def execute(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
-    """{command | argv, cwd, env, timeout_s, max_output} -> {"exit_code", "signal", "timed_out", "output",
-    "omitted", "gap", "kept", "killed", "duration_s"}.
+    """{command | argv, cwd, env, timeout_s, max_output, to_file} -> {"exit_code", "signal", "timed_out", "output",
+    "omitted", "gap", "kept", "kept_in", "killed", "duration_s"}.
 
     `command` is run by bash (by sh if there is none). `output` is stdout and stderr in the order of arrival.
     Of more than `max_output` bytes the middle is left out: `omitted` bytes, before the character `gap`.
-    `kept` is its number for `output.read`. When the command has ended, or at the deadline, or when the call
-    is cancelled, everything it has started is killed: `killed` processes. Progress: {"output": the last 400
+    `kept` is its number for `output.read`; `kept_in` a file with it, if `to_file` asks for one. When the command
+    has ended, or at the deadline, or when the call is cancelled, everything it has started is killed: `killed`
+    processes. Progress: {"output": the last 400
     characters}. Raises GuestError (invalid, not_found, path, cancelled).
     """
-    return run(args, call, {}, None).answer(), b""
+    answer = run(args, call, {}, None).answer()
+    if args.get("to_file") and answer["kept"] is not None:
+        answer["kept_in"] = call.state.saved_outputs.write(answer["kept"])
+    return answer, b""
 
 
 def run(args: dict, call, extra_env: dict, on_progress, on_timeout=None) -> Run:
@@ -218,12 +222,11 @@ class Run:
 
 
 def _mark_gap(text: str, gap, omitted: int) -> str:
-    """Insert a line into `text` at the gap of missing bytes."""
-    return (
-        text
-        if gap is None
-        else "%s\n[... %d bytes were not kept ...]\n%s" % (text[:gap], omitted, text[gap:])
-    )
+    """Insert a line into `text` at the gap of missing bytes, where answers have it, too."""
+    if gap is None:
+        return text
+    head, tail = text[:gap].rstrip("\n"), text[gap:].lstrip("\n")
+    return f"{head}\n[... {omitted} bytes were not kept ...]\n{tail}"
 
 
 class _Wake:
