@@ -41,7 +41,7 @@ class BashAnswer(Answer):
 async def bash(
     session: Session,
     command: Annotated[
-        str, Field(min_length=1, description='Shell command, e.g. "git log --oneline | head".')
+        str, Field(min_length=1, description='Shell command, e.g. "python -m pytest -q | tail".')
     ],
     timeout_s: Annotated[float, Field(gt=0, le=3600, description="When to end it, e.g. 60.")] = 30,
     cwd: Annotated[str | None, Field(description='Folder, relative to the repository, e.g. "docs".')] = None,
