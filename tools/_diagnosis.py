@@ -36,12 +36,13 @@ _BESIDE = 2.0
 _SURE = 2.05
 _SURE_ALIAS = 6.5
 """Suspicion of kept state beside which only shared objects of this suspicion are told; beside a signal there are none."""
-_MAX_BESIDE = 5
-"""Calls that are told beside a finding."""
+_MAX_CALLS, _MAX_BESIDE = 8, 5
+"""Calls that are told, and beside a finding."""
 _BEHIND = 0.15
 """Less suspicion than the first one has, by which others are left out."""
 _MAX_VALUES = 2
-_MAX_LINKS = 6
+_MAX_LINKS, _FEW_LINKS = 6, 3
+"""Links of the way back from a wrong value, and from another one: it often misses the cause."""
 _CLEAR = 1.05
 """Suspicion of kept state that is told beside lines that no passing test runs, on the way to the failure."""
 _ENOUGH = 5
@@ -218,9 +219,12 @@ def select_shown(found: Diagnosis) -> Shown:
     is_sure = bool(recording.signals or is_kept or aliases)
     suspects = [one for one in suspects if (one.path, one.function) not in called]
     if recording.calls and (is_sure or kept):
-        return Shown(aliases, kept, [], [], _select_calls(recording.calls), is_sure)
-    suspects = suspects[: _FEW_SUSPECTS if called else _MAX_SUSPECTS]
-    return Shown(aliases, kept, suspects, recording.chain[:_MAX_LINKS], recording.calls, is_sure)
+        return Shown(aliases, kept, [], [], _select_calls(recording.calls, _MAX_BESIDE), is_sure)
+    if not called:
+        return Shown(aliases, kept, suspects[:_MAX_SUSPECTS], recording.chain[:_MAX_LINKS], [], is_sure)
+    links = recording.chain[: _MAX_LINKS if recording.chain_of_value else _FEW_LINKS]
+    calls = _select_calls(recording.calls, _MAX_CALLS)
+    return Shown(aliases, kept, suspects[:_FEW_SUSPECTS], links, calls, is_sure)
 
 
 def _with_second_place(aliases: list[Alias]) -> list[Alias]:
@@ -242,9 +246,9 @@ def _is_among(alias: Alias, called: Collection[tuple[str, str]]) -> bool:
     return any((one.path, one.function) in called for one in places)
 
 
-def _select_calls(calls: list[Call]) -> list[Call]:
-    """Select the calls that are told beside a finding, nested in those of them that are told."""
-    best = {id(one) for one in sorted(calls, key=lambda one: -one.score)[:_MAX_BESIDE]}
+def _select_calls(calls: list[Call], most: int) -> list[Call]:
+    """Select the calls that matter most, nested in those of them that are told."""
+    best = {id(one) for one in sorted(calls, key=lambda one: -one.score)[:most]}
     selected, above = list[Call](), list[Call]()
     for one in calls:
         del above[one.depth :]

@@ -30,6 +30,7 @@ _MIN_TEXT = 6
 """Characters of a text in source below which it may appear anywhere."""
 _MAX_ALIKE = 2
 """Functions with the same code as another one; more of them are a pattern of the program."""
+_COUNTING = ("len", "count", "sum", "index", "find")
 _FARNESS = 0.03
 """Suspicion that one step further from the failure must outweigh."""
 
@@ -94,8 +95,19 @@ class _Analysis:
 
     @guarded
     def _changes_with_wrong_parts(self):
-        """Changes that put a wrong part of the compared values, which need not be distinctive, into an object."""
+        """Changes that put a wrong part of the compared values, which need not be distinctive, into an object.
+
+        None if the failing line has counted to get it.
+        """
         parts = [] if self._sides is None else self._wrong_parts()
+        counted = {
+            self._events.value_of[event]
+            for distance, event in self._starts()
+            if distance == 0 and self._events.site(event).is_call
+            if self._events.site(event).name.partition("(")[0].rpartition(".")[2] in _COUNTING
+            if type(self._events.value_of[event]) is int
+        }
+        parts = [part for part in parts if type(part) is not int or part not in counted]
         return values.changes_with(self._events, parts, self._job.is_test_code)
 
     @guarded

@@ -78,6 +78,11 @@ def test_the_change_that_put_a_wrong_value_in_is_told(diagnose: Diagnose) -> Non
     ]
 
 
+def test_a_value_that_the_failing_line_has_counted_is_not_looked_for(diagnose: Diagnose) -> None:
+    counted = "row.put(0, 3); self.assertEqual(len([4, 4, 4]), 1)"
+    assert recording(diagnose, ROWS, TESTS.replace("row.copy().put(0, 7)", counted)).values == []
+
+
 @pytest.mark.parametrize("value", ["0", "None"])
 def test_a_value_that_is_put_in_often_is_not_told(diagnose: Diagnose, value: str) -> None:
     tests = TESTS.replace("row.copy().put(0, 7)", f"[row.put(0, {value}) for _ in range(9)]")
