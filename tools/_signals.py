@@ -61,6 +61,23 @@ def _left_behind(one: Signal) -> str:
     )
 
 
+def _missed_key(one: Signal) -> str:
+    asked, *put_in = one.places[:2]
+    where = "".join(f", put in at {format_place(each)}" for each in put_in)
+    return (
+        f"{shorten(one.value, _MAX_TEXT)} was not found in {shorten(one.name, _MAX_TEXT)} at {format_place(asked)}: "
+        f"{shorten(asked.text, _MAX_TEXT)}; it holds {shorten(one.other, _MAX_TEXT)}{where}"
+    )
+
+
+def _kept_otherwise(one: Signal) -> str:
+    given, kept = one.places[:2]
+    return (
+        f"{one.name}={one.value} was given at {format_place(given)}, but {one.holder} = {one.other} "
+        f"at {format_place(kept)}: {shorten(kept.text, _MAX_TEXT)}"
+    )
+
+
 def _changed_input(one: Signal) -> str:
     change, given, again = one.places[:3]
     return (
@@ -76,6 +93,8 @@ _LINES: dict[str, Callable[[Signal], str]] = {
     "overwritten": _overwritten,
     "used_up": _used_up,
     "left_behind": _left_behind,
+    "missed_key": _missed_key,
+    "kept_otherwise": _kept_otherwise,
     "changed_input": _changed_input,
 }
 

@@ -178,7 +178,7 @@ class Signal(GuestData):
     """A second value."""
     holder: Text = ""
     """Name under which the caller has the first value: `self.debug`, `kwargs['debug']`."""
-    places: Annotated[list[Place], Field(min_length=2, max_length=5)]
+    places: Annotated[list[Place], Field(min_length=1, max_length=5)]
 
 
 class Recording(GuestData):

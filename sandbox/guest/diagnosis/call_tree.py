@@ -113,7 +113,8 @@ def _functions(events, is_test, score, distance):
         one = functions.get(site.scope)
         if one is None:
             continue
-        one.score, one.length = max(one.score, score(site)), one.length + 1
+        one.score = max(one.score, score(site))
+        one.length += site.kind not in kinds.LOOK_UPS
         if site.kind not in (kinds.ENTER, kinds.PARAMETER):
             key = (score(site), -nearest_of_site.get(site.number, _FAR), -site.line)
             if key > best.get(site.scope, (-1,)):

@@ -142,7 +142,7 @@ class Events:
         """The last events of a frame that belong to its statement at `line`; else the very last one."""
         found, last = [], None
         for event in range(len(self) - 1, -1, -1):
-            if self.frame_of[event] != frame:
+            if self.frame_of[event] != frame or self.site(event).kind in kinds.LOOK_UPS:
                 continue
             last = event if last is None else last
             if not line <= self.site(event).line < line + _STATEMENT or len(found) >= _STARTS:
@@ -272,16 +272,28 @@ class Events:
         return _last(self._executed.get(id(target), ()), event)
 
     def key_of(self, event):
-        """(True, key) of an item that is read or set; (False, None) if the key is not known."""
+        """(True, key) of an item that is read or set, or of what a container is asked for or given by a method.
+
+        (False, None) if the key is not known.
+        """
         site = self.site(event)
-        use, _, key_site, constant = site.extra
+        key_site, constant = site.extra[2:4] if len(site.extra) > 3 else (None, None)
         if key_site is None:
             return (constant is not None), constant
+        if site.kind == kinds.ASKED:
+            found = self.last_of_site(key_site, self.frame_of[event], event)
+            key = None if found is None else self.value_of[found]
+            return found is not None and is_atom(key), key
         for later in range(event + 1, min(event + _FAR, len(self))):
             if self.site_of[later] == key_site and self.frame_of[later] == self.frame_of[event]:
                 key = self.value_of[later]
                 return is_atom(key), key
         return False, None
+
+    def result_of_method(self, event):
+        """The event of the result of the method whose receiver is recorded at `event`; None if it has none."""
+        number = self._whole_of(self.site(event))
+        return None if number is None else self._first_of_site(number, self.frame_of[event], event)
 
     def stored_value_event(self, event):
         """The event of the value that is set at the base event of a store."""

@@ -27,10 +27,12 @@ _PAGE = 4096
 class Recorder:
     """One flat log of site, frame and value. When it is full, its oldest events are dropped."""
 
+    _look_ups = True
+
     def __init__(self, job, used=()):
         """`used`: the files of which functions will run, relative to the workspace; empty if that is not known."""
         self._job = job
-        self.rewriter = Rewriter()
+        self.rewriter = Rewriter(self._look_ups)
         self.limit = int(job.settings["events"])
         self._memory = int(job.settings["memory"])
         self._log = collections.deque(maxlen=3 * self.limit)

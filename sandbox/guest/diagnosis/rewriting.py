@@ -17,6 +17,7 @@ from .syntax_trees import (
     assigns_each,
     bound_names,
     complete_positions,
+    constant_value,
     has_docstring,
     imported_modules,
     is_of_pytest,
@@ -24,6 +25,7 @@ from .syntax_trees import (
     mentions_pytest,
     parameters,
     place_like,
+    recorded_site,
     shared_defaults,
     short_text,
 )
@@ -41,13 +43,16 @@ _PURE = frozenset(
 )
 """Builtins whose result is a part of the expression around them."""
 _OF_FRAME = frozenset("super locals vars globals dir eval exec".split())
+_OF_KEYS = sites.MUTATORS | {"get"}
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 
 class Rewriter:
     """Rewrites modules; keeps the table of all sites."""
 
-    def __init__(self):
+    def __init__(self, look_ups=True):
+        """`look_ups`: record keys and containers of `key in container`, too."""
+        self.records_look_ups = look_ups
         self.sites = []
         self.first_sites = []
         """Number of the first site of each module."""
@@ -379,21 +384,26 @@ class _Module(ast.NodeTransformer):
             return node
         whole, self._whole = self._whole is node, None
         pure = isinstance(node.func, ast.Name) and node.func.id in _PURE
-        before = len(self._deps)
+        before, method = len(self._deps), None
         if isinstance(node.func, ast.Attribute):
             node.func = self._method(node.func)
+            method = self._rewriter.sites[self._deps[-1]] if len(self._deps) > before else None
         elif not isinstance(node.func, ast.Name):
             node.func = self.visit(node.func)
         elif self._scope.parent is not None and node.func.id in self._scope.bound:
             self._deps.append(
                 node.func.id
             )  # a local one: `@py_assert1`, or a function that a call has returned
+        key = constant_value(node.args[0]) if node.args else None
+        default = [one.value for one in node.args[1:2] if isinstance(one, ast.Constant)]
         if whole or pure:
             self._arguments(node, pure)
+            self._add_key(method, node, key, default)
             return node
         base, outer = self._deps[before:], self._deps[:before]
         self._deps = []
         self._arguments(node, False)
+        self._add_key(method, node, key, default)
         site = self._add(sites.CALL, node.lineno, short_text(node.func))
         site.deps, site.is_call = tuple(base + self._deps), True
         self._deps = outer
@@ -409,6 +419,34 @@ class _Module(ast.NodeTransformer):
         text = short_text(func.value)
         func.value = self._base(func.value, sites.BASE, func.attr, (use, text))
         return func
+
+    def _add_key(self, method, node, key, default):
+        """Note at a method of containers which key it is given, and which default in place of a missing one."""
+        if method is not None and method.name in _OF_KEYS and node.args:
+            method.extra += (recorded_site(node.args[0]), key, *default)
+
+    def visit_Compare(self, node):
+        """Record key and container of `key in container`, if that is not made there."""
+        right = node.comparators[0]
+        is_look_up = self._rewriter.records_look_ups and isinstance(node.ops[0], (ast.In, ast.NotIn))
+        is_look_up = (
+            is_look_up and len(node.ops) == 1 and isinstance(right, (ast.Name, ast.Attribute, ast.Subscript))
+        )
+        name, constant, key = short_text(right), constant_value(node.left), None
+        before = len(self._deps)
+        self.generic_visit(node)
+        if not is_look_up:
+            return node
+        if not isinstance(node.left, ast.Constant):
+            # What it depends on stays what the whole expression depends on, without a step between them.
+            key = self._add(sites.SOUGHT, node.lineno, "key")
+            node.left = place_like(self._record(key, node.left), node.left)
+        site = self._add(sites.ASKED, node.lineno, name)
+        site.deps = tuple(self._deps[before:])
+        site.extra = ("asked", None, None if key is None else key.number, constant)
+        self._deps.append(site.number)
+        node.comparators[0] = place_like(self._record(site, node.comparators[0]), right)
+        return node
 
     def _arguments(self, node, pure):
         is_exec, code = isinstance(node.func, ast.Name) and node.func.id == "exec", None

@@ -11,7 +11,7 @@ STORE, RETURN, YIELD, CALL, ARGUMENT, PARAMETER, ENTER = (
     "parameter",
     "enter",
 )
-BASE, ITEM, KEY, ITERABLE, ELEMENT, TEST, AUGMENTED, BRANCH, CAUGHT = (
+BASE, ITEM, KEY, ITERABLE, ELEMENT, TEST, AUGMENTED, BRANCH, CAUGHT, SOUGHT, ASKED = (
     "base",
     "item",
     "key",
@@ -21,7 +21,11 @@ BASE, ITEM, KEY, ITERABLE, ELEMENT, TEST, AUGMENTED, BRANCH, CAUGHT = (
     "augmented",
     "branch",
     "caught",
+    "sought",
+    "asked",
 )
+LOOK_UPS = (SOUGHT, ASKED)
+"""Key and container of `key in container`."""
 
 MUTATORS = frozenset(
     "append extend insert remove pop clear sort reverse update add discard setdefault popitem appendleft popleft"
@@ -73,7 +77,8 @@ class Site:
         self.deps = ()
         """Names that it reads (str), and sites of its parts (int)."""
         self.extra = None
-        """The names of a store; how a base is used; the site of an item's key, or a constant one;
+        """The names of a store; how a base is used; the site of an item's key, or a constant one, also of a container that
+        is asked for it, and of a method's first argument (with a constant default);
         of a branch, the site of its condition; of an argument of `exec`, the site of the code."""
         self.is_call = False
         self.augments = False

@@ -121,7 +121,7 @@ def _part(events, number, frame, event):
         yield from setters
         yield found, (_WEAK if any(weight == 1 for _, weight in setters) else 1)
         return
-    yield found, (_WEAK if part.kind == kinds.KEY else 1)
+    yield found, (_WEAK if part.kind in (kinds.KEY, kinds.ASKED) else 1)
     if part.kind == kinds.BASE and (part.name in _READING or part.extra[0] == "mutate"):
         yield from _contents(events, value, found)
     elif part.kind in (kinds.ITERABLE, kinds.ARGUMENT, kinds.CALL):
@@ -187,7 +187,7 @@ def arguments_of(events, event):
         site = events.site(later)
         if site.kind == kinds.ARGUMENT and site.line >= line:
             yield later
-        elif site.kind not in (kinds.BASE, kinds.ITEM, kinds.KEY, kinds.CALL):
+        elif site.kind not in (kinds.BASE, kinds.ITEM, kinds.KEY, kinds.CALL, *kinds.LOOK_UPS):
             return
         elif site.kind == kinds.CALL and site.line == line:
             return

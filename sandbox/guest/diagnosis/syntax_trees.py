@@ -60,6 +60,17 @@ def short_text(node):
     return "…"
 
 
+def constant_value(node):
+    """The value of a constant; None for other expressions."""
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def recorded_site(node):
+    """Number of the site that records an expression; None if it is not recorded."""
+    is_record = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == RECORD
+    return node.args[0].value if is_record else None
+
+
 def bound_names(target):
     """Yield the names that a target binds."""
     if isinstance(target, ast.Name):

@@ -126,6 +126,23 @@ while i:
 else:
     print('yes', i)
 """,
+    "look_ups": """
+class Odd:
+    def __contains__(self, key): return key == 'odd'
+class A:
+    names = {'x': [1]}
+    odd = Odd()
+    def __init__(self, key):
+        self.__kept = [key]
+        self.has = key in self.__kept, 'odd' in self.odd, (n := 2) not in self.names['x'], n
+def g(kept=(1,)):
+    while (yield (yield 1) in kept):
+        pass
+asked = g()
+print(A('x').has, [k for k in 'xy' if k in A.names], 1 in [1] in [[1]], 'a' not in 'abc')
+print(next(asked), asked.send(1), asked.send(2))
+'x' in 5
+""",
     "f_strings": """
 x = [1]
 print(f'{x[0]!r:>{x[0] + 3}} {x}')
@@ -215,6 +232,14 @@ def test_rewritten_code_does_the_same(name: str) -> None:
     output, events = recorded(PROGRAMS[name])
     assert output == run(ast.parse(PROGRAMS[name]), {})
     assert len(events)
+
+
+def test_key_and_container_of_a_look_up_are_recorded() -> None:
+    source = "c, k = {'a': 1}, 'b'\nk in c; 'a' in c; c.get(k[:1]); c.pop('d', None)"
+    _, events = recorded(source)
+    asked = [event for event in range(len(events)) if events.site(event).line == 2]
+    known = [events.key_of(event) for event in asked if events.value_of[event] == {"a": 1}]
+    assert known == [(True, "b"), (True, "a"), (True, "b"), (True, "d")]
 
 
 def test_the_whole_slice_has_all_that_a_value_is_made_of() -> None:

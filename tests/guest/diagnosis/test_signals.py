@@ -383,6 +383,214 @@ def test_an_object_that_is_given_to_be_changed_or_once_is_not_told(diagnose: Dia
     assert signals(diagnose, STYLE, bad) == []
 
 
+OPTIONS_BY_NAME = """\
+class Parser:
+    def __init__(self):
+        self.kept = set()
+        self.values = {}
+
+    def read(self, lines):
+        for line in lines:
+            name, value = line.split('=')
+            self.kept.add(name)
+            self.values[name.lower()] = value
+
+    def is_kept(self, key):
+        return key in self.kept
+
+    def value(self, key):
+        return self.values.get(key)
+
+    def item(self, key):
+        try:
+            return self.values[key]
+        except KeyError:
+            return None
+
+    def take(self, key):
+        return self.values.pop(key, None)
+
+PARSER = Parser()
+PARSER.read(['NH=1'])
+FIELDS = {'author.tag', 'title'}
+
+def is_field(name):
+    if name not in FIELDS:
+        return False
+    return True
+
+def is_number(number, numbers=('1', '2')):
+    return number in numbers
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (
+            "PARSER.is_kept('nh')",
+            (
+                "'nh' was not found in self.kept at shop.py:13 Parser.is_kept(): return key in self.kept; "
+                "it holds 'NH', put in at shop.py:9 Parser.read()"
+            ),
+        ),
+        (
+            "PARSER.value('NH')",
+            (
+                "'NH' was not found in self.values at shop.py:16 Parser.value(): return self.values.get(key); "
+                "it holds 'nh', put in at shop.py:10 Parser.read()"
+            ),
+        ),
+        (
+            "PARSER.item('NH')",
+            (
+                "'NH' was not found in self.values at shop.py:20 Parser.item(): return self.values[key]; "
+                "it holds 'nh', put in at shop.py:10 Parser.read()"
+            ),
+        ),
+        (
+            "PARSER.take(' nh')",
+            (
+                "' nh' was not found in self.values at shop.py:25 Parser.take(): return self.values.pop(key, None); "
+                "it holds 'nh', put in at shop.py:10 Parser.read()"
+            ),
+        ),
+        (
+            "is_field('tag')",
+            "'tag' was not found in FIELDS at shop.py:32 is_field(): if name not in FIELDS:; it holds 'author.tag'",
+        ),
+        (
+            "is_field(b'title')",
+            "b'title' was not found in FIELDS at shop.py:32 is_field(): if name not in FIELDS:; it holds 'title'",
+        ),
+        (
+            "is_number(2)",
+            "2 was not found in numbers at shop.py:37 is_number(): return number in numbers; it holds '2'",
+        ),
+        (
+            "PARSER.is_kept('NH') and PARSER.values['NH']",
+            (
+                "'NH' was not found in PARSER.values at test_shop.py:6: self.assertTrue(PARSER.is_kept('NH') and PARSER.values['NH'…; "
+                "it holds 'nh', put in at shop.py:10 Parser.read()"
+            ),
+        ),
+    ],
+    ids=["in", "get", "caught", "pop", "last part", "bytes", "number", "failure"],
+)
+def test_a_key_that_was_not_found_but_is_there_in_another_form_is_told(
+    diagnose: Diagnose, call: str, told: str
+) -> None:
+    assert signals(diagnose, OPTIONS_BY_NAME, f"self.assertTrue({call})") == [told]
+
+
+@pytest.mark.parametrize(
+    ("shop", "call"),
+    [
+        (OPTIONS_BY_NAME, "PARSER.is_kept('NL')"),
+        (OPTIONS_BY_NAME, "not PARSER.is_kept('NH')"),
+        (OPTIONS_BY_NAME, "[PARSER.take('nh'), PARSER.take('nh')][1]"),
+        (OPTIONS_BY_NAME, "PARSER.is_kept('x') or PARSER.read(['X=2'])"),
+        (OPTIONS_BY_NAME, "PARSER.value('x') or PARSER.values.update({'X': 1})"),
+        (OPTIONS_BY_NAME.replace("get(key)", "get(key) or self.values.get(key.lower())"), "PARSER.value('NH') == 2"),
+        (OPTIONS_BY_NAME.replace("in self.kept", "in self.kept or key.upper() in self.kept"), "PARSER.is_kept('nh') == 2"),
+        (OPTIONS_BY_NAME, "[PARSER.read(['Nh=3']), PARSER.is_kept('nh')][1]"),
+        (OPTIONS_BY_NAME, "[PARSER.is_kept('x'), PARSER.kept.add('x')][0]"),
+        (OPTIONS_BY_NAME, "[PARSER.kept.discard('NH'), PARSER.is_kept('nh')][1]"),
+        (OPTIONS_BY_NAME.replace("{'author.tag', ", "{'author.tag', 'book.tag', "), "is_field('tag')"),
+        (OPTIONS_BY_NAME, "is_number('1.')"),
+        (OPTIONS_BY_NAME.replace("('1', '2')", "('a', 'b')"), "is_number('A')"),
+        (OPTIONS_BY_NAME.replace("numbers=('1', '2')", "numbers='1.2'"), "is_number('2.1')"),
+        (OPTIONS_BY_NAME.replace("{'author.tag', ", "{*map(str, range(2000)), "), "is_field('Title')"),
+    ],
+    ids=[
+        "another key",
+        "found",
+        "taken out",
+        "put in later",
+        "perhaps put in later",
+        "fallback",
+        "both asked",
+        "two forms held",
+        "put in itself later",
+        "removed",
+        "two such names",
+        "number",
+        "letters",
+        "text",
+        "large",
+    ],
+)  # fmt: skip
+def test_a_key_that_is_meant_or_comes_later_is_not_told(diagnose: Diagnose, shop: str, call: str) -> None:
+    assert signals(diagnose, shop, f"self.assertTrue({call})") == []
+
+
+SETTINGS = """\
+class Source:
+    def __init__(self, name, base=False, depth=1):
+        self.name = name
+        self.base = bool(name.startswith('/')) and base
+        self.depth = depth or 10
+
+def options(color=True, **more):
+    more['color'] = color and False
+    return more
+
+def read():
+    return Source('x', base=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (
+            "read().base",
+            (
+                "base=True was given at shop.py:12 read(), but self.base = False at shop.py:4 Source.__init__(): "
+                "self.base = bool(name.startswith('/')) and base"
+            ),
+        ),
+        (
+            "Source('x', False, 0).depth == 0",
+            (
+                "depth=0 was given at test_shop.py:6, but self.depth = 10 at shop.py:5 Source.__init__(): "
+                "self.depth = depth or 10"
+            ),
+        ),
+        (
+            "options(color=True)['color']",
+            (
+                "color=True was given at test_shop.py:6, but more['color'] = False at shop.py:8 options(): "
+                "more['color'] = color and False"
+            ),
+        ),
+    ],
+    ids=["bool", "number", "item"],
+)
+def test_an_argument_that_is_kept_otherwise_is_told(diagnose: Diagnose, call: str, told: str) -> None:
+    assert signals(diagnose, SETTINGS, f"self.assertTrue({call})") == [told]
+
+
+@pytest.mark.parametrize(
+    ("shop", "call"),
+    [
+        (SETTINGS.replace("bool(name.startswith('/')) and base", "base"), "not read().base"),
+        (SETTINGS, "options()['color']"),
+        (SETTINGS.replace("bool(name.startswith('/')) and base", "name.startswith('/')"), "read().base"),
+        (SETTINGS.replace("= depth or", "= base; self.base = depth or"), "not read().base"),
+        (SETTINGS.replace("depth or 10", "max(depth, 10)"), "Source('x', False, 0).depth == 0"),
+        (SETTINGS.replace("depth or 10", "depth * 60"), "Source('x', False, 2).depth == 2"),
+        (SETTINGS.replace("depth or 10", "10 if depth < 1 else depth"), "Source('x', False, 0).depth == 0"),
+        (SETTINGS.replace("depth or 10", "base; self.base = base"), "not read().base"),
+        (SETTINGS.replace("self.name = name", "self.name = name; base = base and name != 'x'"), "read().base"),
+    ],
+    ids=["same", "default", "another value", "set again", "limit", "unit", "compared", "right later", "set before"],
+)  # fmt: skip
+def test_an_argument_that_is_kept_or_limited_is_not_told(diagnose: Diagnose, shop: str, call: str) -> None:
+    found = signals(diagnose, shop, f"self.assertTrue({call})")
+    assert not any(" was given at " in one for one in found)
+
+
 def test_no_signal_calls_code_of_the_objects_of_the_program(diagnose: Diagnose) -> None:
     shop = ODD + dedent("""\
             class Shop(Odd):
@@ -401,7 +609,17 @@ def test_no_signal_calls_code_of_the_objects_of_the_program(diagnose: Diagnose) 
                 if items is None:
                     list(values); list(values)
                 call(found, given=items[0])
-                return found is None
+                return look_up('key', found, name=True) is found is None
+
+            class Key(str):
+                def __eq__(self, other): raise RuntimeError("eq")
+                def __hash__(self): return str.__hash__(self)
+
+            def look_up(key, odd, name=True):
+                given = {Key('KEY'): odd, 'other': odd}
+                given['name'] = name and given
+                odd = odd if key in given else given.get(key)
+                return given.pop(key, odd)
             """)
     assert signals(diagnose, shop, "self.assertTrue(use([Shop(), Shop()], option=Shop()))") == [
         "argument never used: option=<Shop> in shop.py:20 use(), passed at test_shop.py:6",

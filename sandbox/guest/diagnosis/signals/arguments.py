@@ -8,15 +8,13 @@ import ast
 import re
 
 from ..events import is_atom, is_same, method_codes
-from ..safe_values import class_name, text_of
+from ..safe_values import text_of
+from .call_sites import UNKNOWN, find_call, gives, parameter_value
 from .view import Signal, is_name, reads
 
-_UNKNOWN = object()
 _OF_FRAME = frozenset(("locals", "vars", "eval", "exec"))
 _KNOWN_UNUSED = re.compile(r"unused|ignored|deprecated|compat|not used|no effect", re.IGNORECASE)
 _PLAIN_DECORATORS = frozenset(("staticmethod", "classmethod"))
-_MAX_ENDED = 4
-"""Calls that had ended without a recorded result before the one that is looked at began, so that they seem to be its callers."""
 
 
 def find_unused(view):
@@ -28,11 +26,11 @@ def find_unused(view):
     for function in view.functions:
         for name, default in _unused_parameters(view, function):
             for frame in function.frames:
-                value = _parameter(view.events, frame, name)
-                if value is _UNKNOWN or is_same(value, default) or _is_inherited(view, frame, name):
+                value = parameter_value(view.events, frame, name)
+                if value is UNKNOWN or is_same(value, default) or _is_inherited(view, frame, name):
                     continue
-                call = _call(view, frame, function.scope.name)
-                if call is None or _gives(function, call[1], name) is False:
+                call = find_call(view, frame, function.scope.name)
+                if call is None or gives(function, call[1], name) is False:
                     continue
                 yield Signal(
                     "unused", function.rank, [function.place, call[0]], name=name, value=text_of(value)
@@ -120,13 +118,13 @@ def find_not_handed_on(view):
         for name, default, is_key in _options(function.node):
             for frame in function.frames:
                 call = (
-                    _call(view, frame, function.scope.name)
+                    find_call(view, frame, function.scope.name)
                     if _is_left_out(view, frame, name, default, is_key)
                     else None
                 )
                 if call is None or view.is_test_code(call[0][0]):
                     continue
-                given = _gives(function, call[1], name)
+                given = gives(function, call[1], name)
                 if given or is_key and given is None:
                     continue
                 owned, value = _option(view, call[2], events.entered[frame], name)
@@ -156,7 +154,7 @@ def _options(function):
 
 
 def _is_left_out(view, frame, name, default, is_key):
-    return is_key or is_same(_parameter(view.events, frame, name), default)
+    return is_key or is_same(parameter_value(view.events, frame, name), default)
 
 
 def _option(view, outer, event, name):
@@ -187,9 +185,9 @@ def _given(view, frame, name):
     if node is None:
         return "", None
     if name in _names(node.args):
-        value, defaults = _parameter(events, frame, name), dict(_plain_defaults(node.args))
+        value, defaults = parameter_value(events, frame, name), dict(_plain_defaults(node.args))
         return ("", None) if name in defaults and is_same(value, defaults[name]) else (name, value)
-    others = _parameter(events, frame, node.args.kwarg.arg) if node.args.kwarg else None
+    others = parameter_value(events, frame, node.args.kwarg.arg) if node.args.kwarg else None
     for key, value in list(others.items()) if type(others) is dict else ():
         if type(key) is str and key == name:
             return f"{node.args.kwarg.arg}[{name!r}]", value
@@ -222,46 +220,3 @@ def _plain_defaults(args):
     for parameter, default in pairs:
         if isinstance(default, ast.Constant) and is_atom(default.value):
             yield parameter.arg, default.value
-
-
-def _parameter(events, frame, name):
-    """The value that a call began with for a parameter."""
-    found = (events.value_of[event] for event in events.parameters(frame) if events.site(event).name == name)
-    return next(found, _UNKNOWN)
-
-
-def _call(view, frame, function):
-    """(place, syntax tree, frame) of the call by which a frame began, if it calls the function, or its class, by name."""
-    events, name = view.events, function.rpartition(".")[2]
-    receiver = view.calls.receiver(frame)
-    for outer in [] if name == "__call__" else view.calls.stack(frame)[1:][:_MAX_ENDED]:
-        node, names = view.node_of(outer), {name}
-        if name == "__init__" and (receiver is None or view.calls.receiver(outer) is not receiver):
-            names = {class_name(receiver)[0].rpartition(".")[2], "cls", "__class__"}
-        caller = view.last_before(outer, events.entered[frame])
-        found = None if node is None else _call_at(view.calls_in(node), events.site(caller).line, names)
-        if found is not None:
-            scope = events.site(caller).scope
-            return (scope.filename, found.lineno, scope.name), found, outer
-    return None
-
-
-def _call_at(calls, line, names):
-    """The call of one of `names` in the statement at a line; else the only one after it, of which nothing was recorded before."""
-    calls = [one for name in names for one in calls.get(name, ()) if (one.end_lineno or one.lineno) >= line]
-    here = [one for one in calls if one.lineno <= line]
-    return here[0] if here else calls[0] if len(calls) == 1 else None
-
-
-def _gives(function, call, name):
-    """True if a call gives a parameter in so many words, False if it doesn't; None if that is not to be seen."""
-    if any(keyword.arg == name for keyword in call.keywords):
-        return True
-    if any(isinstance(one, ast.Starred) for one in call.args):
-        return None
-    args = function.node.args
-    positional = [one.arg for one in (*args.posonlyargs, *args.args)]
-    is_method = "." in function.scope.name and positional[:1] in (["self"], ["cls"])
-    if name in positional[is_method:][: len(call.args)]:
-        return True
-    return None if any(keyword.arg is None for keyword in call.keywords) else False

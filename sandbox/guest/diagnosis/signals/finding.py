@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from ..job import guarded
-from . import arguments, changed_input, left_behind, overwritten, returned_itself, used_up
+from . import (
+    arguments,
+    changed_input,
+    kept_otherwise,
+    left_behind,
+    missed_key,
+    overwritten,
+    returned_itself,
+    used_up,
+)
 from .view import View
 
 _KINDS = (
@@ -13,6 +22,8 @@ _KINDS = (
     (overwritten.find, 1),
     (used_up.find, 1),
     (left_behind.find, 1),
+    (missed_key.find, 1),
+    (kept_otherwise.find, 1),
     (changed_input.find, 1),
 )
 
