@@ -12,6 +12,7 @@ from sandbox.session.diagnosis import (
     CaughtException,
     Comparison,
     Diagnosis,
+    Difference,
     Found,
     Kept,
     Link,
@@ -31,16 +32,14 @@ _FEW_SUSPECTS = 1
 _MAX_KEPT = 2
 _LEAST = 0.8
 """Suspicion below which kept state is not told: nearly every program keeps some."""
-_BESIDE = 2.0
-"""Suspicion of kept state that is told beside a signal or a shared object."""
-_SURE = 2.05
-_SURE_ALIAS = 6.5
-"""Suspicion of kept state beside which only shared objects of this suspicion are told; beside a signal there are none."""
-_MAX_CALLS, _MAX_BESIDE = 8, 5
+_SURE, _SURE_ALIAS = 2.4, 6.5
+"""Suspicion of kept state, and of shared objects, that come first; beside them, and beside signals, are no others."""
+_MAX_CALLS, _MAX_BESIDE = 10, 6
 """Calls that are told, and beside a finding."""
 _BEHIND = 0.15
 """Less suspicion than the first one has, by which others are left out."""
 _MAX_VALUES = 2
+_MAX_DIFFERENCE = 120
 _MAX_LINKS, _FEW_LINKS = 6, 3
 """Links of the way back from a wrong value, and from another one: it often misses the cause."""
 _CLEAR = 1.05
@@ -58,22 +57,24 @@ _MAX_LENGTH = 2500
 def render_diagnosis(found: Diagnosis) -> str:
     """Format the comparison with a passing run, and then what tells most first.
 
-    Shared objects and state that is kept; suspects and the way back, fewer of them after those; the wrong value's first
-    appearance.
+    Signals, shared objects and state that is kept, if they are sure; else the wrong value's first appearance, suspects and
+    the way back; the calls that matter most; findings that are not sure.
     """
     recording = found.recording or Recording()
     shown = select_shown(found)
     named = {one.function for one in _changed_places(shown)}
+    findings = [*_aliases_text(shown.aliases), *_kept_text(shown.kept)]
     parts = [
+        *_difference_text(recording.difference),
         *signal_lines(recording.signals),
-        *_aliases_text(shown.aliases),
-        *_kept_text(shown.kept),
+        *(findings if shown.is_sure else []),
         *map(_caught_line, recording.caught),
         *([] if shown.is_sure else _values_text(recording, shown.links)),
         *_suspects_text(found.spectrum, shown.suspects),
         *(_alike_line(one) for one in recording.alike if one.of in named),
         *_chain_text(recording, len(shown.links)),
         *_calls_text(shown.calls, recording, found.spectrum or Spectrum()),
+        *([] if shown.is_sure else findings),
         *_notes(found, recording),
     ]
     texts = [
@@ -81,6 +82,13 @@ def render_diagnosis(found: Diagnosis) -> str:
         _cut("\n".join(parts), _MAX_LENGTH),
     ]
     return "\n".join(text for text in texts if text)
+
+
+def _difference_text(one: Difference | None) -> list[str]:
+    if one is None:
+        return []
+    actual, expected = (shorten(side, _MAX_DIFFERENCE) for side in (one.actual, one.expected))
+    return [f"differs first at {shorten(one.place, _MAX_DIFFERENCE)}: {actual} instead of {expected}"]
 
 
 def _changed_places(shown: Shown) -> list[Place]:
@@ -209,22 +217,21 @@ def select_shown(found: Diagnosis) -> Shown:
     aliases = _with_second_place(recording.aliases)
     aliases = [] if called and not any(_is_among(one, called) for one in aliases) else aliases
     is_shared = bool(aliases) and aliases[0].score >= _SURE_ALIAS
-    least = (
-        _SURE if is_shared else _BESIDE if aliases or recording.signals else _CLEAR if is_clear else _LEAST
-    )
-    kept = _select_kept(recording.kept, least)
+    least = _CLEAR if is_clear else _LEAST
+    kept = _select_kept(recording.kept, _SURE if aliases or recording.signals else least)
     is_kept = bool(kept) and kept[0].score >= _SURE
-    if recording.signals or is_kept:
-        aliases = aliases if is_shared and not recording.signals else []
-    is_sure = bool(recording.signals or is_kept or aliases)
+    if recording.signals or (is_kept and not is_shared):
+        aliases = []
+    is_sure = bool(recording.signals or is_kept or is_shared)
+    kept = kept if is_sure or not called else kept[:1]
     suspects = [one for one in suspects if (one.path, one.function) not in called]
-    if recording.calls and (is_sure or kept):
-        return Shown(aliases, kept, [], [], _select_calls(recording.calls, _MAX_BESIDE), is_sure)
     if not called:
         return Shown(aliases, kept, suspects[:_MAX_SUSPECTS], recording.chain[:_MAX_LINKS], [], is_sure)
-    links = recording.chain[: _MAX_LINKS if recording.chain_of_value else _FEW_LINKS]
-    calls = _select_calls(recording.calls, _MAX_CALLS)
-    return Shown(aliases, kept, suspects[:_FEW_SUSPECTS], links, calls, is_sure)
+    is_finding = bool(is_sure or kept or aliases)
+    few = 0 if is_finding else _FEW_LINKS
+    links = recording.chain[: _MAX_LINKS if recording.chain_of_value and not is_sure else few]
+    calls = _select_calls(recording.calls, _MAX_BESIDE if is_finding else _MAX_CALLS)
+    return Shown(aliases, kept, [] if is_finding else suspects[:_FEW_SUSPECTS], links, calls, is_sure)
 
 
 def _with_second_place(aliases: list[Alias]) -> list[Alias]:
@@ -278,7 +285,8 @@ def _kept_line(one: Kept) -> str:
     about = "; ".join(note for note in notes if note)
     by = "".join(f"\n    by {format_place(each)}{_writer_text(each)}" for each in one.writers)
     value = f"   ({shorten(one.value, 60)})" if one.value and not one.writers else ""
-    also = f"    also changed by {', '.join(map(format_place, one.others))}\n" if one.others else ""
+    others = one.others if one.score >= _SURE else []
+    also = f"    also changed by {', '.join(map(format_place, others))}\n" if others else ""
     passed = (
         f"    not changed by {', '.join(map(format_place, one.passed_by))}, called since\n"
         if one.passed_by

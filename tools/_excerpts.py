@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sandbox.errors import InvalidArgument, NotFound
-from sandbox.session.diagnosis import Alias, Alike, Call, Diagnosis, Kept, ObjectClass, Place, Recording
+from sandbox.session.diagnosis import Alias, Alike, Diagnosis, Kept, ObjectClass, Place, Recording
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
 from tools._diagnosis import Shown, select_shown
@@ -17,7 +17,7 @@ from tools._text import number_lines, number_without_docstring
 _MAX_FUNCTION = 1200
 _MAX_SHARED = 400
 """Characters of a constructor that stores a shared object among others: one of its lines matters."""
-_AHEAD = 2
+_AHEAD = 3
 """Functions of calls that are shown before those of a finding that is not sure."""
 _MAX_REST = 700
 """Characters of the part of a function that is shown after others, or where there is no room for more."""
@@ -180,7 +180,7 @@ def _best_first(shown: Shown, recording: Recording, callers: Sequence[Place]) ->
     of_object = recording.chain_class
     refused = [one for one in shown.links if one.refused]
     way = shown.links if recording.chain_of_value else []
-    calls = _suspect_calls(recording.calls)
+    calls = _suspect_calls(recording)
     kept = [place for one in shown.kept for place in _places_of(one)]
     functions: dict[tuple[str, str], list[Place]] = {}
     for place in (
@@ -203,10 +203,18 @@ def _best_first(shown: Shown, recording: Recording, callers: Sequence[Place]) ->
     return list(functions.values())
 
 
-def _suspect_calls(calls: Sequence[Call]) -> list[Place]:
-    """The functions of some calls, each at its most suspect line, the most suspect first."""
-    best = sorted(calls, key=lambda one: -one.score)
-    return [Place(path=one.path, line=one.suspect_line or one.line, function=one.function) for one in best]
+def _suspect_calls(recording: Recording) -> list[Place]:
+    """The functions of the calls, the most suspect first, each at the line that few passing tests run, else its most suspect one."""
+    rare = {(one.path, one.function): one.line for one in reversed(recording.suspects)}
+    best = sorted(recording.calls, key=lambda one: -one.score)
+    return [
+        Place(
+            path=one.path,
+            line=rare.get((one.path, one.function)) or one.suspect_line or one.line,
+            function=one.function,
+        )
+        for one in best
+    ]
 
 
 def _is_test(place: Place) -> bool:
@@ -274,8 +282,9 @@ def _excerpt(
             for index in (range(binding, line) if line - binding <= _STRETCH else [binding])
         ]
         near = sorted(values, key=lambda line: abs(line - place.line))
+        beside = [line for line in near if any(abs(line - each) <= _BESIDE for each in named)]
         returns = [line for line in near if _RESULT in values[line]]
-        wanted = list(dict.fromkeys([*named, *returns, *bound, *near]))
+        wanted = list(dict.fromkeys([*named, *beside, *returns, *bound, *near]))
         return _longest_part(head, source, first, wanted, values, longest)
     around = _AROUND if longest == _MAX_FUNCTION else _BESIDE
     windows = _windows(place, source, first, named, around)

@@ -28,9 +28,9 @@ _MAX_STOPS = 100
 _MAX_VALUE = 300
 _MAX_OTHERS, _MAX_NAME = 3, 150
 _MAX_CALLERS = 2
-_WHOLE = 4000
+_WHOLE = 3800
 """Characters of an answer, which the source of functions fills up."""
-_LEAST_SOURCE = 2600
+_LEAST_SOURCE = 2200
 """Characters of source that are shown whatever the rest takes."""
 _NOT_FAILED = "no diagnosis: this test has not failed, neither alone nor among all tests"
 _NOT_REACHED = "no diagnosis: alone this test passes, and among all tests its failure was not reached"

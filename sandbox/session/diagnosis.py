@@ -181,6 +181,15 @@ class Signal(GuestData):
     places: Annotated[list[Place], Field(min_length=1, max_length=5)]
 
 
+class Difference(GuestData):
+    """The first part that differs in two compared values."""
+
+    place: Text
+    """As in source, `['body'][2]`, of a text with the number of the character."""
+    actual: Text
+    expected: Text
+
+
 class Recording(GuestData):
     """Findings from the recorded values of the failing test."""
 
@@ -189,6 +198,7 @@ class Recording(GuestData):
     """The failure of the recorded run if it is another one: then there is nothing else."""
     events: Number = 0
     cut: Text = ""
+    difference: Difference | None = None
     aliases: Annotated[list[Alias], Field(max_length=20)] = []
     kept: Annotated[list[Kept], Field(max_length=20)] = []
     chain: Annotated[list[Link], Field(max_length=50)] = []

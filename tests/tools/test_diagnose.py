@@ -164,13 +164,15 @@ def test_shared_objects_and_state_come_first_and_little_of_the_rest_after_them()
     recording["calls"] = [{**GROUP, "function": f"f{line}"} for line in range(1, 11)]
     del suspects[:-1]
     suspects[0]["function"] = "f11"
-    assert heads(spectrum, recording) == ["suspects 1", "way back 3", "calls th 8"]
+    assert heads(spectrum, recording) == ["suspects 1", "way back 3", "calls th 10"]
     recording["chain_of_value"] = True
-    assert heads(spectrum, recording) == ["suspects 1", "way back 6", "calls th 8"]
+    assert heads(spectrum, recording) == ["suspects 1", "way back 6", "calls th 10"]
     recording["kept"] = [
         {"written": GROUP, "read": GROUP, "name": "self.seen", "function": "merged", "score": 1}
     ]
-    assert heads(spectrum, recording) == ["state th 2", "calls th 5"]
+    assert heads(spectrum, recording) == ["way back 6", "calls th 6", "state th 2"]
+    recording["kept"][0]["score"] = 3
+    assert heads(spectrum, recording) == ["state th 2", "calls th 6"]
 
 
 def test_calls_are_nested_with_arguments_results_and_lines_that_few_passing_tests_run() -> None:

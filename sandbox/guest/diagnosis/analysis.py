@@ -12,7 +12,7 @@ from .calls import Calls
 from .events import Events, frame_number, is_atom, method_codes
 from .job import guarded
 from .safe_values import class_name, text_of, type_name
-from .sides import actual_first, of_unittest
+from .sides import actual_first, first_difference, of_unittest
 from .signals import finding
 from .slicing import Slice
 from .sources import Sources
@@ -69,6 +69,7 @@ class _Analysis:
         found = {
             "aliases": self._aliases() or [],
             "kept": self._kept() or [],
+            "difference": self._difference(),
             "values": self._values() or [],
             "caught": self._caught() or [],
             "signals": self._signals() or [],
@@ -78,6 +79,12 @@ class _Analysis:
         found.update(self._calls() or {})
         found["alike"] = self._alike(found) or []
         return found
+
+    @guarded
+    def _difference(self):
+        """Place of the first difference of the compared values, and what is there; None if that is seen at a glance."""
+        found = None if self._sides is None else first_difference(*self._sides[1:])
+        return None if found is None else dict(zip(("place", "actual", "expected"), found))
 
     def _starts(self):
         """(distance, event) of the failing line in each frame that the exception has passed."""

@@ -8,6 +8,7 @@ from . import sites as kinds
 from .calls import describes
 from .events import is_atom
 from .safe_values import text_of, type_name
+from .slicing import arguments_of
 
 _MAX_CALLS = 10
 _FARNESS, _FAR = 0.02, 20
@@ -19,7 +20,7 @@ _REPEATED = 0.05
 _MAX_DEPTH = 60
 _MAX_ARGUMENTS = 4
 _MAX_ARGUMENT, _MAX_RESULT = 40, 60
-_MAX_LINES = 40
+_MAX_LINES = 60
 _MAX_ON_LINE = 60
 
 
@@ -51,7 +52,7 @@ def select_calls(events, calls, is_test, score, distance, told):
     ranked = sorted(functions, key=lambda one: (-one.rank(), one.frame))
     ranked = [one for one in ranked if one.frame not in told][:_MAX_CALLS]
     frames, selected = {one.frame for one in ranked}, []
-    lines = _lines(events, frames)
+    lines = _lines(events, {one.frame: one.line for one in ranked})
     for one in sorted(ranked, key=lambda one: events.entered[one.frame]):
         selected.append(
             {
@@ -143,18 +144,23 @@ def _callers(events, frame, is_test):
 
 
 def _lines(events, frames):
-    """frame -> [[line, text]] of the values that were set and the conditions that decided at its lines; of a loop, the last."""
+    """frame -> [[line, text]] of the lines that ran, with the values that were set and the conditions that decided there.
+
+    Of a loop the last ones; of a long function the lines nearest to its most suspect one. `frames`: frame -> that line.
+    """
     found = {frame: {} for frame in frames}
     for event, frame in enumerate(events.frame_of):
-        if frame not in frames:
+        if frame not in frames or events.site(event).kind in (kinds.ENTER, kinds.PARAMETER):
             continue
         name, text = _set_or_decided(events, event)
-        line = found[frame].setdefault(events.site(event).line, {}) if text else {}
-        line[name] = text
+        line = found[frame].setdefault(events.site(event).line, {})
+        if text:
+            line[name] = text
     return {
         frame: [
-            [line, _cut(", ".join(texts.values()), _MAX_ON_LINE)] for line, texts in sorted(lines.items())
-        ][:_MAX_LINES]
+            [line, _cut(", ".join(lines[line].values()), _MAX_ON_LINE)]
+            for line in sorted(sorted(lines, key=lambda line: abs(line - frames[frame]))[:_MAX_LINES])
+        ]
         for frame, lines in found.items()
     }
 
@@ -168,6 +174,9 @@ def _set_or_decided(events, event):
         return "→", "→ " + _cut(_text_then(events, value, event), _MAX_ARGUMENT)
     if site.kind == kinds.CAUGHT:
         return "", "caught " + value.type
+    if site.kind == kinds.BASE and site.extra[0] == "mutate":
+        given = ", ".join(text_of(events.value_of[argument], 1) for argument in arguments_of(events, event))
+        return "()", _cut(f"{site.name}({given})", _MAX_ARGUMENT) if given else ""
     is_literal = not site.deps and not site.is_call
     if (
         site.kind != kinds.STORE

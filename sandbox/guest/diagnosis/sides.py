@@ -5,9 +5,18 @@ from __future__ import annotations
 import ast
 
 from . import failure
+from .events import is_atom, is_same
+from .safe_values import text_of
 
 _OF_UNITTEST = (("first", "second"), ("seq1", "seq2"), ("d1", "d2"), ("member", "container"))
 _EXPECTED = ("expect", "want", "correct", "should")
+_ACTUAL = ("actual", "result", "got", "output", "val", "value", "res", "ret", "out")
+_MAX_DEPTH, _MAX_PARTS = 30, 20_000
+_FEW = 6
+"""Items that are seen at a glance."""
+_CHARACTER = "character "
+_AROUND = 30
+"""Characters of a text before and after the first one that differs."""
 _PLAIN = (
     ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator, ast.expr_context
 )  # fmt: skip
@@ -29,11 +38,11 @@ def of_unittest(exc):
 def actual_first(sides, statement):
     """(operator, actual, expected) of what a statement has compared, which may name the expected value first.
 
-    That is the one side that is a literal, or whose name says so.
+    The latter is the one side that is a literal, or whose name says so; the former may have a name that says so, too.
     """
     operator, first, second = sides
     nodes = _compared(statement)
-    if nodes is not None and _is_expected(nodes[0]) and not _is_expected(nodes[1]):
+    if nodes is not None and _likeness(nodes[0]) > _likeness(nodes[1]):
         return operator, second, first
     return operator, first, second
 
@@ -60,8 +69,81 @@ def _compared(statement):
     return found[0] if len(found) == 1 else None
 
 
-def _is_expected(node):
+def _likeness(node):
+    """1 for what is likely to be expected, -1 for what is likely to be a result of the program, else 0."""
     if isinstance(node, (ast.Name, ast.Attribute)):
         name = (node.id if isinstance(node, ast.Name) else node.attr).lower()
-        return any(word in name for word in _EXPECTED)
-    return all(isinstance(one, _PLAIN) for one in ast.walk(node))
+        return any(word in name for word in _EXPECTED) - (name in _ACTUAL)
+    return int(all(isinstance(one, _PLAIN) for one in ast.walk(node)))
+
+
+def first_difference(actual, expected):
+    """(place, actual, expected) of the first parts that differ in two values that hold many others, or are long texts; else None.
+
+    The place is as in source: `['body'][2]`. In exact builtin types only; other objects are not compared.
+    """
+    found = _first_difference(actual, expected)
+    if found is None or found[0].startswith(_CHARACTER) or found[0].count("[") > 1:
+        return found
+    return found if max(len(actual), len(expected)) > _FEW else None
+
+
+def _first_difference(actual, expected):
+    waiting, seen = [("", actual, expected, 0)], 0
+    while waiting and seen < _MAX_PARTS:
+        place, one, other, depth = waiting.pop()
+        seen += 1
+        if is_same(one, other):
+            continue
+        kind = type(one)
+        if kind is not type(other) or is_atom(one):
+            return _differing(place, one, other) if is_atom(one) or is_atom(other) or depth else None
+        if kind is not dict and kind is not list and kind is not tuple or depth > _MAX_DEPTH:
+            continue
+        parts = _parts(place, one, other, depth + 1)
+        # What only one has comes last: it may have moved everything behind it.
+        waiting[:0] = [part for part in parts if part[1] is _MISSING or part[2] is _MISSING][:1]
+        waiting += reversed([part for part in parts if part[1] is not _MISSING and part[2] is not _MISSING])
+    return None
+
+
+_MISSING = object()
+
+
+def _parts(place, one, other, depth):
+    """(place, part, part, depth) of two dicts or sequences; `_MISSING` for what only one has."""
+    if type(one) is dict:
+        # By type, and without the program's own keys, which may define `==`.
+        first, second = (
+            {(type(key), key): value for key, value in side.items() if is_atom(key)} for side in (one, other)
+        )
+        keys = list(dict.fromkeys([*first, *second]))[:_MAX_PARTS]
+        pairs = [(key[1], first.get(key, _MISSING), second.get(key, _MISSING)) for key in keys]
+    else:
+        longer = range(min(max(len(one), len(other)), _MAX_PARTS))
+        pairs = [
+            (index, *(side[index] if index < len(side) else _MISSING for side in (one, other)))
+            for index in longer
+        ]
+    return [(f"{place}[{text_of(key)}]", first, second, depth) for key, first, second in pairs]
+
+
+def _differing(place, one, other):
+    if type(one) is str and type(other) is str and max(len(one), len(other)) > 2 * _AROUND:
+        start = next(
+            (index for index, pair in enumerate(zip(one, other)) if pair[0] != pair[1]),
+            min(len(one), len(other)),
+        )
+        place = f"{place}, {_CHARACTER}{start}" if place else f"{_CHARACTER}{start}"
+        one, other = (_around(text, start) for text in (one, other))
+    elif not place:
+        return None
+    else:
+        one, other = ("nothing" if value is _MISSING else text_of(value, 1) for value in (one, other))
+    return place, one, other
+
+
+def _around(text, start):
+    first = max(0, start - _AROUND)
+    cut = text[first : start + _AROUND]
+    return ("…" if first else "") + repr(cut) + ("…" if start + _AROUND < len(text) else "")

@@ -152,7 +152,21 @@ def test_a_test_too_long_to_record_whole_has_the_calls_of_its_end(
     assert calls_of(found)[0].called_at == 0
 
 
-def test_lines_of_a_call_have_what_was_set_and_decided_there(diagnose: Diagnose) -> None:
+def test_lines_of_a_long_call_are_those_near_its_most_suspect_one(diagnose: Diagnose) -> None:
+    body = "".join(f"    n = add(n, {number})\n" for number in range(90))
+    shop = f"def add(n, m):\n    return n + m\n\ndef sum_up(n):\n{body}    if n == 4007:\n        n = 0\n    return n\n"
+    good = "    def test_good(self):\n        self.assertEqual(sum_up(1), 4006)\n"
+    tests = HEAD + good + "    def test_bad(self):\n        self.assertEqual(sum_up(2), 4007)\n"
+    (call,) = [
+        one
+        for one in calls_of(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
+        if one.function == "sum_up"
+    ]
+    assert call.suspect_line == 96
+    assert [line for line, _ in call.lines] == list(range(38, 98))
+
+
+def test_lines_that_ran_have_what_was_set_and_decided_there(diagnose: Diagnose) -> None:
     shop = """\
 def pick(texts):
     found = None
@@ -169,7 +183,9 @@ def pick(texts):
 """
     tests = HEAD + "    def test_bad(self):\n        self.assertEqual(pick(['a', 'b', '']), 7)\n"
     (call,) = calls_of(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
-    assert call.lines == [(4, "text = ''"), (5, "''"), (6, "found = 'B'"), (9, "size = 1"), (12, "→ 1")]
+    looped = [(4, "text = ''"), (5, "''"), (6, "found = 'B'"), (7, "append('b')")]
+    assert call.lines == [(2, ""), (3, ""), *looped, (9, "size = 1"), (12, "→ 1")]
     tests = HEAD + "    def test_bad(self):\n        self.assertEqual(pick(['']), 7)\n"
     (call,) = calls_of(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
-    assert call.lines == [(4, "text = ''"), (5, "''"), (10, "caught TypeError"), (11, "→ []")]
+    caught = [(10, "caught TypeError"), (11, "→ []")]
+    assert call.lines == [(2, ""), (3, ""), (4, "text = ''"), (5, "''"), *caught]

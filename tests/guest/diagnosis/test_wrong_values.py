@@ -115,6 +115,7 @@ def two(name):
         "self.assertEqual(expected, two('one'))",
         "assert 'one row' == two('one')",
         "assert two('one') == 'one row'",
+        "table = {'a': 'one row'}; result = two('one'); assert table['a'] == result",
     ],
 )
 def test_the_wrong_value_is_the_one_that_the_test_does_not_name(diagnose: Diagnose, assertion: str) -> None:

@@ -59,7 +59,7 @@ def _left(together, removals):
 
 
 def _matters(view, left, removal, removed):
-    """True if the key stays in the container, and this is used later on."""
+    """True if the key stays in the container, and may be read there later on."""
     events, end = view.events, view.calls.last(removal.frame)
     if not view.is_suspect(removal.event) or any(event > left.event for event in removed):
         return False
@@ -68,7 +68,22 @@ def _matters(view, left, removal, removed):
         for event in events.all_changes(id(left.container))
     ):
         return False
-    return any(value is left.container for value in events.value_of[end + 1 :])
+    return any(
+        value is left.container and _may_read(events, event, left.key)
+        for event, value in enumerate(events.value_of[end + 1 :], end + 1)
+    )
+
+
+def _may_read(events, event, key):
+    """True if a key may be read from a container at an event: not if it is changed there, or asked for another one."""
+    site = events.site(event)
+    if site.kind in (kinds.BASE, kinds.ITEM) and site.extra[0] in ("store", "mutate", "delete"):
+        return False
+    is_known, other = (
+        events.key_of(event) if site.kind in (kinds.BASE, kinds.ITEM, kinds.ASKED) else (False, None)
+    )
+    is_of_mapping = type(events.value_of[event]) is dict
+    return not (is_known and is_of_mapping) or (type(other), other) == key
 
 
 def _is_removal(site):

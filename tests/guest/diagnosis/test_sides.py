@@ -1,0 +1,68 @@
+"""The first difference of compared values: where it is, and what is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sandbox.guest.diagnosis.sides import first_difference
+from tests.guest.diagnosis.conftest import Diagnose
+from tools._diagnosis import render_diagnosis
+
+DEEP = {"body": [{"id": "a"}, {"id": "b", "span": (1, 2)}]}
+
+
+class Odd:
+    """Its objects raise when they are compared."""
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("eq")
+
+    def __hash__(self) -> int:
+        return hash("id")
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "found"),
+    [
+        (DEEP, {"body": [{"id": "a"}, {"id": "b", "span": (1, 3)}]}, ("['body'][1]['span'][1]", "2", "3")),
+        (DEEP, {"body": [{"id": "a"}, {"id": "b"}]}, ("['body'][1]['span']", "(1, 2)", "nothing")),
+        (DEEP, {"body": [{"id": "a"}]}, ("['body'][1]", "{'id': 'b', 'span': (… 2 items)}", "nothing")),
+        ([1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 0, 5, 6, 7], ("[3]", "4", "0")),
+        ([0, [1]], [0, [True]], ("[1][0]", "1", "True")),
+        ([[1], [2, 3]], [[1, 9], [2, 4]], ("[1][1]", "3", "4")),
+        ({Odd(): 1, "x": [1]}, {"id": 1, "x": [2]}, ("['x'][0]", "1", "2")),
+        ("a" * 70 + "b", "a" * 70 + "c", ("character 70", "…'" + "a" * 30 + "b'", "…'" + "a" * 30 + "c'")),
+        ([["a" * 70]], [["a" * 69]], ("[0][0], character 69", "…'" + "a" * 31 + "'", "…'" + "a" * 30 + "'")),
+    ],
+)
+def test_the_first_difference_is_told(actual: Any, expected: Any, found: tuple[str, str, str]) -> None:
+    assert first_difference(actual, expected) == found
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected"),
+    [(1, 2), ("ab", "ac"), ([1, 2], [1, 3]), ([1], (1,)), ([[Odd()]], [[Odd()]]), (DEEP, DEEP), ([], 1)],
+    ids=["atoms", "short texts", "short lists", "types", "objects", "equal", "type of an atom"],
+)
+def test_what_is_seen_at_a_glance_or_can_not_be_compared_is_not_told(actual: Any, expected: Any) -> None:
+    assert first_difference(actual, expected) is None
+
+
+def test_a_cycle_has_an_end() -> None:
+    one: list[Any] = [0]
+    other: list[Any] = [0]
+    one.append(one)
+    other.append(other)
+    assert first_difference(one, other) is None
+
+
+def test_the_answer_begins_with_the_difference(diagnose: Diagnose) -> None:
+    shop = "def rows():\n    return {'rows': [{'name': 'a', 'price': 3}]}\n"
+    tests = (
+        "import unittest\nfrom shop import rows\n\nclass Case(unittest.TestCase):\n    def test_bad(self):\n"
+        "        self.assertEqual({'rows': [{'name': 'a', 'price': 4}]}, rows())\n"
+    )
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, "test_shop.Case.test_bad")
+    assert render_diagnosis(found).startswith("differs first at ['rows'][0]['price']: 3 instead of 4\n")
