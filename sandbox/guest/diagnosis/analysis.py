@@ -106,7 +106,6 @@ class _Analysis:
 
         None if the failing line has counted to get it.
         """
-        parts = [] if self._sides is None else self._wrong_parts()
         counted = {
             self._events.value_of[event]
             for distance, event in self._starts()
@@ -114,7 +113,7 @@ class _Analysis:
             if self._events.site(event).name.partition("(")[0].rpartition(".")[2] in _COUNTING
             if type(self._events.value_of[event]) is int
         }
-        parts = [part for part in parts if type(part) is not int or part not in counted]
+        parts = [part for part in self._wrong_parts() if type(part) is not int or part not in counted]
         return values.changes_with(self._events, parts, self._job.is_test_code)
 
     @guarded
@@ -326,7 +325,9 @@ class _Analysis:
         return [part for part in parts if values.is_distinctive(part)]
 
     def _wrong_parts(self):
-        """Plain parts of the value that differ from what was expected; of the latter if it has all."""
+        """Plain parts of the value that differ from what was expected; of the latter if it has all. None without a comparison."""
+        if self._sides is None:
+            return []
         _, actual, expected = self._sides
         return list(values.wrong_parts(actual, expected)) or list(values.wrong_parts(expected, actual))
 
