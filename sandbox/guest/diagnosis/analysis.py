@@ -410,10 +410,12 @@ class _Analysis:
         nothing = self._unexpected_none()
         wrong = self._wrong_part() if nothing is None else nothing
         if wrong is not None:
-            narrowed = Slice(self._events, [(0, wrong)], _MAX_SLICE)
+            made = wrong if nothing is not None else self._made(wrong)
+            narrowed = Slice(self._events, [(0, made)], _MAX_SLICE)
             target = self._target(narrowed)
             if target is not None:
-                return self._slice.path(wrong)[:-1] + narrowed.path(target), True
+                before = self._slice.path(wrong)
+                return (before[:-1] if made == wrong else before) + narrowed.path(target), True
         target = self._target(self._slice)
         return self._slice.path(self._nearest() if target is None else target), False
 
@@ -446,6 +448,19 @@ class _Analysis:
             and any(type(value) is kind and value == part for kind, part in wanted)
         ]
         return -min(found)[2] if found else None
+
+    def _made(self, wrong):
+        """The first event, outside of tests, with the very text or number of an event, where it was made; else that event.
+
+        What a test gave was not made there.
+        """
+        value, events = self._events.value_of[wrong], self._events
+        for event in range(wrong) if values.is_distinctive(value) else ():
+            site = events.site(event)
+            is_it = events.value_of[event] is value and site.kind in values.BEFORE
+            if is_it and not self._job.is_test_code(site.scope.filename):
+                return wrong if site.kind == kinds.PARAMETER else event
+        return wrong
 
     def _refused_call(self):
         """The definition of a method whose call failed before it began: its arguments do not fit."""

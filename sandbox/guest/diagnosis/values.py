@@ -14,7 +14,8 @@ _MAX_WANTED = 4
 _FEW_CHANGES = 3
 """Changes that put in a value, up to which it is not one of a kind that is everywhere."""
 _MAX_CHANGES = 50_000
-_BEFORE = (kinds.STORE, kinds.RETURN, kinds.YIELD, kinds.ARGUMENT, kinds.PARAMETER, kinds.CALL, kinds.ELEMENT)
+BEFORE = (kinds.STORE, kinds.RETURN, kinds.YIELD, kinds.ARGUMENT, kinds.PARAMETER, kinds.CALL, kinds.ELEMENT)
+"""Kinds of events at which a value may appear first."""
 
 
 def wrong_parts(actual, expected, depth=0):
@@ -108,15 +109,15 @@ def _name(site):
 
 
 def _first(events, wanted, is_test_code):
-    kind, text = type(wanted), type(wanted) is str
+    """The first event with a value; of a text that nothing has as a whole, the first with a text that it is a part of."""
+    kind, partly = type(wanted), None
     for event, value in enumerate(events.value_of):
-        if type(value) is not kind or events.site(event).kind not in _BEFORE:
+        if type(value) is not kind or events.site(event).kind not in BEFORE:
             continue
-        if text:
-            if len(value) > _MAX_COMPARED or wanted not in value:
-                continue
-        elif value != wanted:
-            continue
-        if not is_test_code(events.site(event).scope.filename):
-            return event
-    return None
+        is_whole = value == wanted
+        is_part = kind is str and partly is None and len(value) <= _MAX_COMPARED and wanted in value
+        if (is_whole or is_part) and not is_test_code(events.site(event).scope.filename):
+            if is_whole:
+                return event
+            partly = event
+    return partly

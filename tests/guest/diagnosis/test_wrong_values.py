@@ -125,3 +125,37 @@ def test_the_wrong_value_is_the_one_that_the_test_does_not_name(diagnose: Diagno
     found = diagnose(files, "test_rows.py::Case::test_bad", command).recording
     assert found is not None and found.problems == []
     assert [(one.value, one.line) for one in found.values] == [("'one rows'", 5)]
+
+
+LINES = """\
+class Line:
+    def __init__(self, text):
+        self.text = text
+        self.parse()
+
+    def parse(self):
+        text = self.text.strip()
+        text = without_mark(text)
+        self.heading = text
+
+    def get(self):
+        return f"{self.heading}"[:100]
+
+def without_mark(text):
+    return text[1:] if text.startswith("*") else text
+"""
+
+
+def test_the_way_back_goes_to_the_place_where_a_wrong_text_was_made(diagnose: Diagnose) -> None:
+    tests = (
+        "import unittest\nfrom rows import *\n\nclass Case(unittest.TestCase):\n    def test_bad(self):\n"
+        "        self.assertEqual(Line(' *one row').get(), 'one')\n"
+    )
+    found = recording(diagnose, LINES, tests)
+    assert found.chain_of_value
+    assert [(one.value, one.line) for one in found.values] == [("'one row'", 15)]
+    assert [(one.line, one.value) for one in found.chain][:3] == [
+        (6, "'one row'"),
+        (12, "'one row'"),
+        (15, "'one row'"),
+    ]
