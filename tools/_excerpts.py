@@ -114,8 +114,9 @@ async def read_excerpts(
         source, marks = files[place.path]
         longest = _MAX_SHARED if is_shared else _MAX_FUNCTION if len(excerpts) < _AT_LENGTH else _MAX_REST
         text = _excerpt(place, source, marks, lines, named, told, longest)
-        if len(text) > room and excerpts:
-            text = _excerpt(place, source, marks, lines, named[:1], told, min(room, _MAX_REST))
+        for fewer in (named, named[:1]) if excerpts else ():
+            if len(text) > room:
+                text = _excerpt(place, source, marks, lines, fewer, told, min(room, _MAX_REST))
         if not text or (excerpts and _is_scrap(text)):
             continue
         whole = "" if lines else _whole_file(place.path, source)

@@ -100,8 +100,12 @@ def guarded(function):
                 step = exc.__traceback__
                 while step is not None and step.tb_next is not None:
                     step = step.tb_next
-                name, line = function.__name__, step.tb_lineno if step is not None else 0
-                problems.append("%s in %s, line %d" % (type(exc).__name__, name, line))
+                where = (
+                    ""
+                    if step is None
+                    else " at %s:%d" % (os.path.basename(step.tb_frame.f_code.co_filename), step.tb_lineno)
+                )
+                problems.append("%s in %s%s" % (type(exc).__name__, function.__name__, where))
             return None
 
     called.__name__ = function.__name__

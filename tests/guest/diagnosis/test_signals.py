@@ -264,6 +264,13 @@ def test_an_iterator_that_is_read_again_is_told(diagnose: Diagnose) -> None:
             "read again at :6: return sorted(set().union(*names))"
         )
     ]
+    chosen = ITERATOR.replace("set().union(*names)", "names) if layers else list(()")
+    assert signals(diagnose, chosen, "self.assertEqual(labels('aBc'), list('ABC'))") == [
+        (
+            "the generator names of shop.py:2 labels() was read in part at :3: for name in names:; "
+            "read again at :6: return sorted(names) if layers else list(())"
+        )
+    ]
     assert signals(diagnose, ITERATOR, "self.assertEqual(totals(['1', '2']), [0.5, 1])") == [
         (
             "the map numbers of shop.py:9 totals() was used up at :10: largest = max(numbers); "

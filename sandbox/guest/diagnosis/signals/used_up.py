@@ -45,7 +45,7 @@ def _find(view, function, name, reads):
         made, first = None, None
         for event in run:
             site = events.site(event)
-            if name in (site.extra or ()) and site.kind in (kinds.STORE, kinds.PARAMETER):
+            if site.kind in (kinds.STORE, kinds.PARAMETER) and name in (site.extra or ()):
                 made, first = (event if id(type(events.value_of[event])) in _ITERATORS else None), None
                 continue
             read = next(one for one in reads if one[0] <= site.line <= one[1])
