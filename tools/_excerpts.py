@@ -14,12 +14,12 @@ from tools._diagnosis import Shown, select_shown
 from tools._places import shorten
 from tools._text import number_lines, number_without_docstring
 
-_MAX_FUNCTION = 1200
+_MAX_FUNCTION = 1800
 _MAX_SHARED = 400
 """Characters of a constructor that stores a shared object among others: one of its lines matters."""
 _AHEAD = 3
 """Functions of calls that are shown before those of a finding that is not sure."""
-_MAX_REST = 700
+_MAX_REST = 1200
 """Characters of the part of a function that is shown after others, or where there is no room for more."""
 _AT_LENGTH = 2
 """Functions that are shown at more length than others."""

@@ -17,6 +17,8 @@ _LENGTH, _LONG = 0.5, math.log(50)
 """Suspicion that a long function has more than a short one: there is more in it that can be wrong."""
 _REPEATED = 0.05
 """Suspicion less for each e-fold of calls: functions that are called often are helpers."""
+_CONSTRUCTING = 0.25
+"""Suspicion less of what makes an object: a test that sets one apart calls many such functions before it fails."""
 _MAX_DEPTH = 60
 _MAX_ARGUMENTS = 4
 _MAX_ARGUMENT, _MAX_RESULT = 40, 60
@@ -27,10 +29,11 @@ _MAX_ON_LINE = 60
 class _Function:
     """A function that a test has called: how often, how suspect, and the call nearest to the failure, told for all."""
 
-    __slots__ = ("above", "calls", "distance", "frame", "length", "line", "score")
+    __slots__ = ("above", "calls", "constructs", "distance", "frame", "length", "line", "score")
 
-    def __init__(self):
+    def __init__(self, name):
         self.calls, self.frame, self.distance, self.score, self.length = 0, -1, _FAR, 0.0, 0
+        self.constructs = name.rpartition(".")[2] in ("__init__", "__new__")
         self.line = 0
         """The most suspect one."""
         self.above = []
@@ -38,7 +41,8 @@ class _Function:
 
     def rank(self):
         length = min(1.0, math.log(self.length + 1) / _LONG)
-        return self.score - _FARNESS * self.distance + _LENGTH * length - _REPEATED * math.log(self.calls)
+        score = self.score - _FARNESS * self.distance + _LENGTH * length - _REPEATED * math.log(self.calls)
+        return score - _CONSTRUCTING * self.constructs
 
 
 def select_calls(events, calls, is_test, score, distance, told):
@@ -104,7 +108,7 @@ def _functions(events, is_test, score, distance):
         if is_test(scope.filename):
             begun = True
         elif begun:
-            one = functions.setdefault(scope, _Function())
+            one = functions.get(scope) or functions.setdefault(scope, _Function(scope.name))
             one.calls += 1
             steps = min(nearest.get(frame, _FAR), _FAR)
             if one.frame < 0 or steps <= one.distance:

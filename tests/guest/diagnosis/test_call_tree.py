@@ -189,3 +189,21 @@ def pick(texts):
     (call,) = calls_of(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
     caught = [(10, "caught TypeError"), (11, "→ []")]
     assert call.lines == [(2, ""), (3, ""), (4, "text = ''"), (5, "''"), *caught]
+
+
+def test_what_makes_an_object_is_less_suspect_than_what_does_the_same_later(diagnose: Diagnose) -> None:
+    shop = """\
+class Cell:
+    def __init__(self, value):
+        self.value = value
+
+    def put(self, value):
+        self.value = value
+"""
+    tests = (
+        HEAD
+        + "    def test_bad(self):\n        cell = Cell(1)\n        cell.put(2)\n        self.assertEqual(cell, 3)\n"
+    )
+    made, put = calls_of(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
+    assert (made.function, put.function) == ("Cell.__init__", "Cell.put")
+    assert put.score - made.score >= 0.25
