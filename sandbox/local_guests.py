@@ -161,9 +161,16 @@ class LocalBackend(Backend):
         path = shutil.which(name, path=self.environ.get("PATH"))
         if path is None:
             return None
-        # Isolated: else it would import from the working directory, which may be a repository.
-        result = await anyio.run_process([path, "-I", "-B", "-c", program], check=False)
+        # Isolated and elsewhere: the working directory may be a repository. It would be imported from, and shims of
+        # version managers obey files that they find there.
+        command = [absolute(path), "-I", "-B", "-c", program]
+        result = await anyio.run_process(command, check=False, cwd="/")
         return result.stdout.decode().strip() or None if result.returncode == 0 else None
+
+
+def absolute(path: str) -> str:
+    """The path of a program, which may be a link, from the root."""
+    return str(Path(path).absolute())
 
 
 def info_of(record: Record) -> SandboxInfo:

@@ -47,7 +47,16 @@ from sandbox.bubblewrap.memory_watch import MemoryWatch, can_watch
 from sandbox.bubblewrap.seccomp import compile_filter
 from sandbox.errors import BackendUnavailable, InvalidArgument, SandboxLost
 from sandbox.host_files import in_thread
-from sandbox.local_guests import START_S, LocalBackend, Record, remove, runtime_folder, start_time, tail
+from sandbox.local_guests import (
+    START_S,
+    LocalBackend,
+    Record,
+    absolute,
+    remove,
+    runtime_folder,
+    start_time,
+    tail,
+)
 from sandbox.server_files import ServerFiles
 from sandbox.spec import ImageChoice, ImageRequest, SandboxInfo, SandboxSpec
 from sandbox.transport import guest_bundle
@@ -74,7 +83,7 @@ print(json.dumps({"folders": folders, "packages": packages, "is_environment": sy
 
 # The sandbox must outlive the server, so its parent is this shell, which cleans up after it. With the shell it
 # ends (`--die-with-parent`). Its first process gets no environment: programs can read that one. Standard input is
-# the guest's first connection; the shell prints a process id.
+# the guest's first connection; the shell prints process ids, and cleans up also when nobody reads them any more.
 _LAUNCH = """\
 exec 3<&0
 base=$1; groups=$2; shift 2
@@ -89,6 +98,7 @@ mkfifo -m 600 "$base/stderr"
     ) 2>"$base/stderr" &
     outer=$!
     exec 3>&-
+    trap '' PIPE
     echo "$outer $logger"
     exec >&- 2>&-
     wait "$outer"
@@ -266,7 +276,8 @@ class BubblewrapBackend(LocalBackend):
         """Ask an interpreter for its folders."""
         if python not in self._interpreters:
             try:
-                asked = json.loads((await anyio.run_process([python, "-I", "-B", "-c", _INSPECT])).stdout)
+                command = [absolute(python), "-I", "-B", "-c", _INSPECT]
+                asked = json.loads((await anyio.run_process(command, cwd="/")).stdout)
                 folders, packages = (
                     tuple(map(Path, dict.fromkeys(asked[name]))) for name in ("folders", "packages")
                 )

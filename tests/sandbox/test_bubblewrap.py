@@ -114,6 +114,27 @@ async def test_the_choice_of_an_interpreter_imports_nothing_of_the_working_direc
     assert not mark.exists()
 
 
+async def test_shims_of_version_managers_find_no_files_of_the_working_directory(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shims, repo, mark = tmp_path / "shims", tmp_path / "repo", tmp_path / "mark"
+    shims.mkdir()
+    repo.mkdir()
+    for name in ("python", "python3"):
+        # It runs what a file of the working directory names, as such shims do.
+        shim = shims / name
+        shim.write_text(f'#!/bin/sh\n[ -x ./mine ] && exec ./mine "$@"\nexec {sys.executable} "$@"\n')
+        shim.chmod(0o755)
+    (repo / "mine").write_text(f"#!/bin/sh\ntouch {mark}\n")
+    (repo / "mine").chmod(0o755)
+    monkeypatch.chdir(repo)
+    environ = {**place.environ, "PATH": f"{shims}:{place.environ['PATH']}"}
+    backend = BubblewrapBackend(environ)
+    chosen = await backend.choose(ImageRequest(), quiet)
+    await backend._inspect(str(shims / "python3"))
+    assert chosen.image and not mark.exists()
+
+
 def make_wheel(folder: Path, version: int) -> Path:
     """A wheel of `colour`, with a command."""
     info = f"colour-{version}.dist-info"
