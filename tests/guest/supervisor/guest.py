@@ -152,6 +152,15 @@ class Guest:
         sock.connect(self.socket)
         return Client(FrameSocket(sock))
 
+    def connect_when_listening(self) -> Client:
+        """The same, waiting for a guest that has just been started: its socket is a file before it takes connections."""
+        while True:
+            try:
+                return self.connect()
+            except (FileNotFoundError, ConnectionRefusedError):
+                assert self.process.poll() is None
+                time.sleep(0.01)
+
     def __enter__(self) -> Self:
         return self
 

@@ -171,9 +171,7 @@ def test_a_ping_is_no_use(tmp_path: Path) -> None:
 
 def test_it_ends_some_time_after_the_last_connection(tmp_path: Path) -> None:
     with Guest(tmp_path, stdio=False, grace_s=5) as guest:
-        while not Path(guest.socket).exists():
-            select.select([], [], [], 0.01)
-        client = guest.connect()
+        client = guest.connect_when_listening()
         assert client.request("debug.state")["state"] == "not_started"
         assert guest.process.poll() is None
         client.stream.close()
