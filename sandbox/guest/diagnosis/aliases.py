@@ -34,10 +34,11 @@ def find(events, holders, is_test_code, score_of_line, distances, wrong_changes)
     """
     best, wrong = {}, frozenset(wrong_changes)
     changed = {target for target in holders if events.contents.get(target)}
-    seen = _seen(events, changed)
-    for target in sorted(changed, key=lambda target: seen[target].first):
+    first, returns = events.first_seen(changed), _returns_of(events, changed)
+    for target in sorted(changed, key=first.__getitem__):
         held, changes = holders[target], events.contents[target]
-        for score, holder, change, through in _pairs(events, held, changes[-_MAX_PAIRS:], seen[target]):
+        seen = first[target], returns.get(target, ())
+        for score, holder, change, through in _pairs(events, held, changes[-_MAX_PAIRS:], seen):
             stored, changed = events.site(holder.event), events.site(change)
             if is_test_code(stored.scope.filename) and is_test_code(changed.scope.filename):
                 continue
@@ -128,37 +129,31 @@ def _last_loads(events, attributes):
     return found
 
 
-class _Seen:
-    """The event at which an object was seen first, and those of its returns."""
-
-    def __init__(self, first):
-        self.first, self.returns = first, []
-
-
-def _seen(events, targets):
-    """id of an object, of some -> where it was seen."""
+def _returns_of(events, targets):
+    """id of an object, of the ids `targets` -> the events that return it."""
     found = {}
-    for event, value in enumerate(events.value_of):
-        if id(value) in targets:
-            one = found.setdefault(id(value), _Seen(event))
-            if events.site(event).kind in (kinds.RETURN, kinds.YIELD):
-                one.returns.append(event)
+    for kind in (kinds.RETURN, kinds.YIELD):
+        for event in events.of_kind(kind):
+            if id(events.value_of[event]) in targets:
+                found.setdefault(id(events.value_of[event]), []).append(event)
     return found
 
 
 def _is_own(events, holder, change, seen):
     """True if the function that stores an object has made it, or had it made, and nothing has returned it since, up to a change.
 
-    Not if an attribute is changed by a local name for it: `options = self.options` may have meant a copy.
+    Not if an attribute is changed by a local name for it: `options = self.options` may have meant a copy. `seen`: the event
+    at which it was seen first, and those that return it.
     """
+    first, returns = seen
     site = events.site(holder.event)
     if site.kind == kinds.PARAMETER or site.scope.parent is None or site.scope.is_class:
         return False
     writer = events.writer(change_name(events, change), change) if site.kind == kinds.BASE else None
     if writer is not None and events.site(writer).kind == kinds.STORE:
         return False
-    is_made = seen.first >= events.entered.get(events.frame_of[holder.event], 0)
-    return is_made and not any(holder.event < event < change for event in seen.returns)
+    is_made = events.is_made_around(first, holder.event)
+    return is_made and not any(holder.event < event < change for event in returns)
 
 
 def _pairs(events, held, changes, seen):

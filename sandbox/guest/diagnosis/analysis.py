@@ -53,7 +53,8 @@ class _Analysis:
         self._sides = self._in_order(sides) or sides
         self._appeared = self._appearances() or []
         self._wrong_changes = self._changes_with_wrong_parts() or {}
-        also = [(_APPEARED, event) for event in {*self._appeared, *self._wrong_changes}]
+        appeared = {event for event, _ in self._appeared}
+        also = [(_APPEARED, event) for event in appeared.union(self._wrong_changes)]
         self._slice = Slice(events, self._starts() + also, _MAX_SLICE)
         self._recorded = Calls(events)
 
@@ -98,7 +99,7 @@ class _Analysis:
     @guarded
     def _appearances(self):
         """The first appearances of wrong values: how they came to the failure may not be recorded."""
-        return values.first_events(self._events, self._wanted(), self._job.is_test_code)
+        return values.first_appearances(self._events, self._wanted(), self._job.is_test_code)
 
     @guarded
     def _changes_with_wrong_parts(self):
@@ -173,7 +174,7 @@ class _Analysis:
 
     @guarded
     def _kept(self):
-        wrong_at = min(self._appeared, default=None)
+        wrong_at = min((event for event, _ in self._appeared), default=None)
         test = self._job.is_test_code
         found = kept_state.find(
             self._events, self._recorded, test, self._score, self._slice.distance, wrong_at
@@ -266,13 +267,15 @@ class _Analysis:
     @guarded
     def _values(self):
         """Places where wrong values appeared first; of common ones, the changes that put them into an object."""
-        found = values.first_appearances(self._events, self._wanted(), self._job.is_test_code, self._place)
-        found = found or [self._put_in(*one) for one in self._wrong_changes.items()]
-        return found[:2]
+        found = self._appeared or list(self._wrong_changes.items())
+        return [self._value_at(event, value, not self._appeared) for event, value in found[:2]]
 
-    def _put_in(self, change, value):
-        name = aliases.change_name(self._events, change)
-        return {**self._place(change), "value": text_of(value), "name": name[:100], "is_change": True}
+    def _value_at(self, event, value, is_change):
+        if is_change:
+            name = aliases.change_name(self._events, event)[:100]
+        else:
+            name = values.name_at(self._events.site(event))
+        return {**self._place(event), "value": text_of(value), "name": name, "is_change": is_change}
 
     @guarded
     def _caught(self):

@@ -158,6 +158,18 @@ class Events:
             return _last(self._names.get((self.frame_of[event], name), ()), event)
         return _last(self._names.get((id(owner), name), ()), event) if name in owner.bound else None
 
+    def first_seen(self, targets):
+        """id of an object, of the ids `targets` -> the event at which it was seen first."""
+        found = {}
+        for event, value in enumerate(self.value_of):
+            if id(value) in targets:
+                found.setdefault(id(value), event)
+        return found
+
+    def is_made_around(self, first, event):
+        """True if an object that was seen first at an event was made by the call that another event is in, or below it."""
+        return first >= self.entered.get(self.frame_of[event], 0)
+
     def attribute_writer(self, target, name, event):
         """Last event before `event` that set an attribute of an object."""
         return _last(self._attributes.get((id(target), name), ()), event)

@@ -99,15 +99,8 @@ def _weigh(events, calls, is_test_code, score, write, read, scope):
 def _made_by_writers(events, writes):
     """Those of some writes that set an attribute of an object which the function that writes has made."""
     stores = [write for write in writes if _sets_attribute(events, write) and not is_global(events, write)]
-    first, targets = {}, {id(events.value_of[write]) for write in stores}
-    for event, value in enumerate(events.value_of):
-        if id(value) in targets:
-            first.setdefault(id(value), event)
-    return {
-        write
-        for write in stores
-        if first[id(events.value_of[write])] >= events.entered.get(events.frame_of[write], 0)
-    }
+    first = events.first_seen({id(events.value_of[write]) for write in stores})
+    return {write for write in stores if events.is_made_around(first[id(events.value_of[write])], write)}
 
 
 def _sets_attribute(events, write):

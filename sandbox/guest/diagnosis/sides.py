@@ -89,18 +89,24 @@ def first_difference(actual, expected):
 
 
 def _first_difference(actual, expected):
-    waiting, seen = [("", actual, expected, 0)], 0
-    while waiting and seen < _MAX_PARTS:
+    waiting, made = [("", actual, expected, 0)], 0
+    while waiting:
         place, one, other, depth = waiting.pop()
-        seen += 1
         if is_same(one, other):
             continue
         kind = type(one)
         if kind is not type(other) or is_atom(one):
             return _differing(place, one, other) if is_atom(one) or is_atom(other) or depth else None
-        if kind is not dict and kind is not list and kind is not tuple or depth > _MAX_DEPTH:
+        if (
+            kind is not dict
+            and kind is not list
+            and kind is not tuple
+            or depth > _MAX_DEPTH
+            or made > _MAX_PARTS
+        ):
             continue
         parts = _parts(place, one, other, depth + 1)
+        made += len(parts)
         # What only one has comes last: it may have moved everything behind it.
         waiting[:0] = [part for part in parts if part[1] is _MISSING or part[2] is _MISSING][:1]
         waiting += reversed([part for part in parts if part[1] is not _MISSING and part[2] is not _MISSING])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from . import sites as kinds
 from .events import is_atom
-from .safe_values import text_of
 from .slicing import arguments_of
 
 _MIN_TEXT = 3
@@ -52,20 +51,10 @@ def is_distinctive(value):
     return kind is float or kind is complex
 
 
-def first_appearances(events, wanted, is_test_code, place):
-    """The first appearance of each wanted value outside of tests; `place(event)` describes its line."""
-    found = []
-    for value in wanted[:_MAX_WANTED]:
-        event = _first(events, value, is_test_code)
-        if event is not None:
-            found.append(dict(place(event), value=text_of(value), name=_name(events.site(event))))
-    return found
-
-
-def first_events(events, wanted, is_test_code):
-    """The events of the first appearances of wanted values."""
-    found = [_first(events, value, is_test_code) for value in wanted[:_MAX_WANTED]]
-    return [event for event in found if event is not None]
+def first_appearances(events, wanted, is_test_code):
+    """(event, value) of the first appearance outside of tests of each wanted value that has one."""
+    found = [(_first(events, value, is_test_code), value) for value in wanted[:_MAX_WANTED]]
+    return [(event, value) for event, value in found if event is not None]
 
 
 def changes_with(events, wanted, is_test_code):
@@ -100,7 +89,8 @@ def _atoms_put_in(events, change):
     return [value for value in map(events.value_of.__getitem__, given) if is_atom(value)]
 
 
-def _name(site):
+def name_at(site):
+    """Name of what has a value at a site."""
     if site.kind in (kinds.STORE, kinds.PARAMETER, kinds.ARGUMENT):
         return site.name[:100]
     return {kinds.RETURN: "its result", kinds.CALL: f"the result of {site.name[:80]}"}.get(
