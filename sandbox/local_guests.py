@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
@@ -134,6 +135,27 @@ class LocalBackend(Backend):
             else:
                 await remove(*record.own_folders)
         return found
+
+    async def sweep(self, user: str) -> None:
+        """Remove also the folders of sandboxes whose server was killed while it started them: they have no record."""
+        # First: the base class removes files of servers that no sandbox names.
+        dead = await anyio.to_thread.run_sync(self.servers.dead)
+        for folder in sorted(runtime_folder(self.environ).iterdir()):
+            server = f"{self.name}-{folder.name.partition('-')[0]}"
+            if server in dead and not (folder / _RECORD).exists():
+                await remove(folder)
+        await super().sweep(user)
+
+    async def new_folder(self) -> tuple[str, Path]:
+        """Create the folder of a sandbox that is to be started. Returns the name of this server, too.
+
+        The folder is named after the server, so that `sweep` knows from the first moment on who is at work on it.
+        """
+        server = await anyio.to_thread.run_sync(self.servers.hold)
+        tag = server.removeprefix(f"{self.name}-") or "unknown"
+        base = runtime_folder(self.environ) / f"{tag}-{uuid.uuid4().hex[:8]}"
+        base.mkdir(mode=0o700)
+        return server, base
 
     async def size(self, found: SandboxInfo) -> int:
         """Bytes of its own files."""

@@ -32,7 +32,6 @@ from sandbox.local_guests import (
     LocalBackend,
     Record,
     remove,
-    runtime_folder,
     start_time,
     tail,
 )
@@ -118,10 +117,8 @@ class ProcessBackend(LocalBackend):
         await self.probe()
         python = spec.image or sys.executable
         # Once the guest is there nothing waits before its record is written: a cancelled start would leave it behind.
-        server = await anyio.to_thread.run_sync(self.servers.hold)
+        server, base = await self.new_folder()
         mark = spec.key or uuid.uuid4().hex
-        base = runtime_folder(self.environ) / f"{mark[:12]}-{uuid.uuid4().hex[:8]}"
-        base.mkdir(mode=0o700)
         workspace = self._in_place or Path(tempfile.mkdtemp(prefix="pdbox-workspace-"))
         workdir = PurePosixPath(workspace)
         boot = guest_bundle.Boot(PurePosixPath(base / "guest"), workdir, spec.lifetime, pooled=spec.pooled)

@@ -108,6 +108,10 @@ class ServerFiles:
         servers = dict(_read_all(self._folder, f"{self._backend}-*"))
         return [one for one in found if not one.kept and _is_unserved(_keepers(one, servers))]
 
+    def dead(self) -> set[str]:
+        """Return the names of servers that are known here and gone: what one of them was starting is never finished."""
+        return {name for name, one in _read_all(self._folder, f"{self._backend}-*") if not one.is_alive}
+
     def alive(self) -> Mapping[str, bool]:
         """Return the names of servers, and whether each lives. Files that nobody needs any more are removed before."""
         self.orphans([])

@@ -14,7 +14,6 @@ import stat
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -53,7 +52,6 @@ from sandbox.local_guests import (
     Record,
     absolute,
     remove,
-    runtime_folder,
     start_time,
     tail,
 )
@@ -184,11 +182,8 @@ class BubblewrapBackend(LocalBackend):
         """
         python = await self._inspect(spec.image or sys.executable)
         # Once the guest is there nothing waits before its record is written: a cancelled start would leave it behind.
-        server = await anyio.to_thread.run_sync(self.servers.hold)
-        name = f"{(spec.key or 'pool')[:12]}-{uuid.uuid4().hex[:8]}"
-        base = runtime_folder(self.environ) / name
-        base.mkdir(mode=0o700)
-        groups = make_groups(name, spec.limits, tmpfs_bytes(spec, python))
+        server, base = await self.new_folder()
+        groups = make_groups(base.name, spec.limits, tmpfs_bytes(spec, python))
         boot = guest_bundle.Boot(
             HOME,
             spec.workdir,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import select
 import signal
 import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +22,8 @@ _NEAR_S, _IDLE_S = 0.05, 0.5
 """Shortest and longest time between two checks."""
 _FASTEST = 2 << 30
 """Bytes that a sandbox takes in a second, at most, as far as the time between two checks goes."""
+_FILE_BYTES = 2 << 10
+"""Memory of the kernel for a file without contents, at most: 0.8 KiB with a short name, up to 1.8 KiB with a long one."""
 _END_S = 1
 _MAX_PROCESSES = 4096
 _MAX_KILLS = 20
@@ -34,15 +38,23 @@ class WatchedSandbox:
     started: str
     """Start time of the process: its number may be another's later."""
     limit: int
-    """Bytes that all processes together may use."""
+    """Bytes that all processes and the files themselves, without their contents, may use together."""
     kills: int = 0
+    file_systems: Sequence[int] = ()
+    """Descriptors of those in memory that its programs can write to."""
+
+    def close(self) -> None:
+        """Let go of its file systems."""
+        for descriptor in self.file_systems:
+            os.close(descriptor)
 
 
 class MemoryWatch:
     """Kills the largest process of a sandbox that uses more memory than it may, as the kernel does for control groups.
 
     One thread watches all sandboxes of this server, and ends after the last of them. Shared memory counts once. What
-    lies in files counts towards their file system's size instead.
+    lies in files counts towards their file system's size instead, but not the files themselves: they count here. No kill
+    frees these, so a sandbox ends that has too many.
     """
 
     def __init__(self) -> None:
@@ -53,8 +65,9 @@ class MemoryWatch:
 
     def add(self, pid: int, started: str, limit: int) -> None:
         """Watch a sandbox until its first process ends."""
+        sandbox = WatchedSandbox(pid, started, limit, file_systems=_open_file_systems(pid))
         with self._lock:
-            self._sandboxes.append(WatchedSandbox(pid, started, limit))
+            self._sandboxes.append(sandbox)
             self._added.set()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="pdbox memory", daemon=True)
@@ -63,8 +76,13 @@ class MemoryWatch:
     def _run(self) -> None:
         while True:
             with self._lock:
-                self._sandboxes = [one for one in self._sandboxes if start_time(one.pid) == one.started]
-                watched = self._sandboxes
+                watched: list[WatchedSandbox] = []
+                for one in self._sandboxes:
+                    if start_time(one.pid) == one.started:
+                        watched.append(one)
+                    else:
+                        one.close()
+                self._sandboxes = watched
                 if not watched:
                     self._thread = None
                     return
@@ -79,17 +97,29 @@ def can_watch() -> bool:
 
 def check(sandbox: WatchedSandbox) -> float:
     """Measure a sandbox, and kill its largest process if it uses too much. Returns the seconds until the next check."""
+    files = _FILE_BYTES * sum(map(_count_files, sandbox.file_systems))
+    if files > sandbox.limit:
+        if _kill(sandbox, sandbox.pid):
+            log.warning(
+                "a sandbox had %d files, which need more than its %d MiB of memory without their contents: it has ended",
+                *(files // _FILE_BYTES, sandbox.limit >> 20),
+            )
+        return _NEAR_S
     processes = _find_processes(sandbox.pid)
-    used = sum(
-        map(_resident, processes)
-    )  # counts what processes share several times, but is cheap to ask for
+    # Counts what processes share several times, but is cheap to ask for.
+    used = files + sum(map(_resident, processes))
     if used > sandbox.limit:
         sizes = {pid: _proportional(pid) for pid in processes}
-        used = sum(sizes.values())
+        used = files + sum(sizes.values())
         if used > sandbox.limit:
             sandbox.kills += 1
             ends = sandbox.kills > _MAX_KILLS
-            _kill(sandbox, sandbox.pid if ends else max(sizes, key=lambda pid: sizes[pid]), used)
+            killed = sandbox.pid if ends else max(sizes, key=lambda pid: sizes[pid])
+            if _kill(sandbox, killed):
+                log.warning(
+                    "a sandbox used %d MiB of memory, more than its %d: process %d was killed",
+                    *(used >> 20, sandbox.limit >> 20, killed),
+                )
             return _NEAR_S
     sandbox.kills = 0
     return min(_IDLE_S, max(_NEAR_S, (sandbox.limit - used) / _FASTEST))
@@ -140,19 +170,47 @@ def _proportional(pid: int) -> int:
     return sum(int(words[1]) << 10 for words in fields if words and words[0].rstrip(":") in wanted)
 
 
-def _kill(sandbox: WatchedSandbox, pid: int, used: int) -> None:
-    """Kill a process of the sandbox, if it is still one."""
+def _open_file_systems(pid: int) -> list[int]:
+    """Open the file systems in memory that a sandbox can write to: later a program may rename a folder above one."""
+    opened: list[int] = []
+    with contextlib.suppress(OSError):
+        for device, path in _find_file_systems(Path(f"/proc/{pid}/mountinfo").read_bytes()):
+            descriptor = os.open(b"/proc/%d/root%b" % (pid, path), os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+            # Another one if a program of an adopted sandbox has put a link above it just now.
+            if os.fstat(descriptor).st_dev == device:
+                opened.append(descriptor)
+            else:
+                os.close(descriptor)
+    return opened
+
+
+def _find_file_systems(mounts: bytes) -> Iterator[tuple[int, bytes]]:
+    for line in mounts.splitlines():
+        mount, _, rest = line.partition(b" - ")
+        _, _, device, _, path, options, *_ = mount.split(b" ")
+        if rest.startswith(b"tmpfs ") and b"rw" in options.split(b","):
+            major, _, minor = device.partition(b":")
+            name = re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), path)
+            yield os.makedev(int(major), int(minor)), name
+
+
+def _count_files(descriptor: int) -> int:
+    """Inodes in use; a link to a file and a kilobyte of extended attributes count as one, too."""
+    status = os.statvfs(descriptor)
+    return status.f_files - status.f_ffree
+
+
+def _kill(sandbox: WatchedSandbox, pid: int) -> bool:
+    """Kill a process of the sandbox, if it is still one. Returns False if not."""
     with contextlib.suppress(OSError):
         descriptor = os.pidfd_open(pid)
         try:
             if start_time(sandbox.pid) == sandbox.started and pid in _find_processes(sandbox.pid):
                 signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-                log.warning(
-                    "a sandbox used %d MiB of memory, more than its %d: process %d was killed",
-                    *(used >> 20, sandbox.limit >> 20, pid),
-                )
                 poll = select.poll()
                 poll.register(descriptor, select.POLLIN)
                 poll.poll(1000 * _END_S)  # until then its memory is not free
+                return True
         finally:
             os.close(descriptor)
+    return False

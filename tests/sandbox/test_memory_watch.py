@@ -13,10 +13,11 @@ import pytest
 from sandbox.backend import Backend, Sandbox
 from sandbox.bubblewrap import backend as bubblewrap
 from sandbox.bubblewrap.memory_watch import WatchedSandbox, can_watch, check
+from sandbox.errors import SandboxLost
 from sandbox.local_guests import start_time
 from sandbox.transport.connection import GuestConnection
 from tests.bubblewrap import REASON
-from tests.sandbox.conftest import Place, place_of, quiet, shell
+from tests.sandbox.conftest import Place, ended, place_of, quiet, shell
 
 pytestmark = pytest.mark.skipif(not can_watch(), reason="this kernel does not tell the children of a process")
 MB = 1 << 20
@@ -129,6 +130,41 @@ print(os.waitstatus_to_exitcode(os.wait()[1]))
     try:
         assert await shell(guest, f"python3 -c '{source}'") == (0, "-9\n")
         assert await guest.request("ping") == ({}, b"")
+        assert start_time(int(neighbour.place))
+    finally:
+        await neighbour.aclose()
+
+
+MAKE_FILES = """
+import os, sys
+for number in range(int(sys.argv[2])):
+    os.close(os.open(sys.argv[1] + str(number), os.O_CREAT))
+print("made")
+"""
+
+
+def write_files(folder: str, number: int) -> str:
+    return f"python3 -c '{MAKE_FILES}' {folder}/ {number}"
+
+
+@pytest.mark.skipif(bool(REASON), reason=REASON or "it works")
+async def test_empty_files_count_as_memory(sandbox: Sandbox, guest: GuestConnection) -> None:
+    assert await shell(guest, write_files("/tmp", 70_000)) == (0, "made\n")
+    hog = """python3 -c 'import time; held = b"x" * (160 << 20); time.sleep(600)'"""
+    assert (await shell(guest, f"{hog}; echo $?"))[1].endswith("137\n")
+    assert await guest.request("ping") == ({}, b"")
+
+
+@pytest.mark.skipif(bool(REASON), reason=REASON or "it works")
+@pytest.mark.parametrize("folder", ["/tmp", "/dev/shm", "/home/sandbox", "/workspace"])
+async def test_more_empty_files_than_its_memory_end_the_sandbox(
+    backend: Backend, place: Place, sandbox: Sandbox, guest: GuestConnection, folder: str
+) -> None:
+    neighbour = await backend.start(place.spec(), quiet)
+    try:
+        with pytest.raises(SandboxLost):
+            await shell(guest, write_files(folder, 1_000_000))
+        await ended(backend, sandbox.place)
         assert start_time(int(neighbour.place))
     finally:
         await neighbour.aclose()

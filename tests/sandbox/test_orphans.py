@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 import uuid
 from collections.abc import Awaitable, Callable
@@ -17,7 +18,8 @@ from sandbox.backend import Backend, Sandbox
 from sandbox.server_files import has_dead_servers
 from sandbox.spec import Lifetime
 from sandbox.transport.connection import GuestConnection
-from tests.sandbox.conftest import Place, quiet, send_signal
+from tests.bubblewrap import BUBBLEWRAP
+from tests.sandbox.conftest import Place, place_of, quiet, send_signal
 
 Connect = Callable[[Sandbox], Awaitable[GuestConnection]]
 
@@ -117,3 +119,46 @@ async def test_a_server_that_leaves_nothing_leaves_no_file(backend: Backend, pla
     await sandbox.aclose()
     release(backend)
     assert not server_files(place)
+
+
+NEVER_RECORDED = """\
+import threading, anyio
+from sandbox.local_guests import Record
+from sandbox.spec import Lifetime
+from tests.sandbox.conftest import BACKENDS, Place
+
+def hang(record):
+    print("started", flush=True)
+    threading.Event().wait()
+
+async def main():
+    place = Place({name!r}, {environ!r})
+    backend = place.backend()
+    async with backend.lifespan():
+        await backend.start(place.spec(lifetime=Lifetime(idle_s=0.1, grace_s=0.1)), print)
+
+Record.write = hang
+anyio.run(main)
+"""
+
+
+@pytest.mark.parametrize("name", ["process", BUBBLEWRAP])
+async def test_what_a_killed_server_was_starting_is_swept_and_what_a_living_one_starts_is_not(
+    name: str, tmp_path: Path
+) -> None:
+    async with place_of(name) as place:
+        environ = {**place.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+        program = NEVER_RECORDED.format(name=name, environ=environ)
+        other = place.backend()
+        async with (
+            other.lifespan(),
+            await anyio.open_process([sys.executable, "-c", program], env=environ, stderr=None) as server,
+        ):
+            assert server.stdout is not None
+            assert await server.stdout.receive() == b"started\n"
+            await other.sweep("")
+            assert len(await place.leftovers()) == 1
+            server.kill()
+            await server.wait()
+            while await place.leftovers():  # what it had started still writes, until it ends
+                await other.sweep("")
