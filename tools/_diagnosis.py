@@ -24,30 +24,24 @@ from sandbox.session.diagnosis import (
     Suspect,
 )
 from tools._places import format_place, shorten
-from tools._signals import signal_lines
+from tools._signals import HINT, signal_lines
 
 _MAX_SUSPECTS = 4
 _FEW_SUSPECTS = 1
 """Of functions whose calls are not told."""
 _MAX_KEPT = 2
-_LEAST = 0.8
+_LEAST = 1.2
 """Suspicion below which kept state is not told: nearly every program keeps some."""
 _SURE, _SURE_ALIAS = 2.4, 6.5
 """Suspicion of kept state, and of shared objects, that come first; beside them, and beside signals, are no others."""
-_MAX_CALLS, _MAX_BESIDE = 10, 6
-"""Calls that are told, and beside a finding."""
+_MAX_CALLS, _MAX_BESIDE_UNSURE, _MAX_BESIDE = 10, 8, 6
+"""Calls that are told, beside a finding that is not sure, and beside one that is."""
 _BEHIND = 0.15
 """Less suspicion than the first one has, by which others are left out."""
 _MAX_VALUES = 2
 _MAX_DIFFERENCE = 120
 _MAX_LINKS, _FEW_LINKS = 6, 3
 """Links of the way back from a wrong value, and from another one: it often misses the cause."""
-_CLEAR = 1.05
-"""Suspicion of kept state that is told beside lines that no passing test runs, on the way to the failure."""
-_ENOUGH = 5
-"""Passing tests of which that tells something."""
-_ON_THE_WAY = 10_000
-"""Distance below which a suspect is on the way to the failure."""
 _MAX_CALL = 150
 _MAX_ONLY = 2
 _MAX_COMPARISON = 1500
@@ -178,8 +172,9 @@ def _alias_line(one: Alias, also: str) -> str:
         )
     changed = "no longer the same object from" if one.parted else "changed at"
     given = f"    given by {format_place(one.given)}: {shorten(one.given.text, 70)}\n" if one.given else ""
+    peers = " of several objects" if one.of_peers else ""
     return (
-        f"  {one.kind} stored at {_named(one.stored, 'as', one.name)}\n{given}{also}"
+        f"  {one.kind}{peers} stored at {_named(one.stored, 'as', one.name)}\n{given}{also}"
         f"    {changed} {_named(one.changed, 'through', one.through)}"
     )
 
@@ -210,19 +205,16 @@ def select_shown(found: Diagnosis) -> Shown:
     """
     recording, spectrum = found.recording or Recording(), found.spectrum or Spectrum()
     suspects = recording.suspects or spectrum.suspects
-    is_clear = spectrum.passed >= _ENOUGH and any(
-        not one.passing and one.distance < _ON_THE_WAY for one in recording.suspects
-    )
     called = {(one.path, one.function) for one in recording.calls}
     aliases = _with_second_place(recording.aliases)
     aliases = [] if called and not any(_is_among(one, called) for one in aliases) else aliases
     is_shared = bool(aliases) and aliases[0].score >= _SURE_ALIAS
-    least = _CLEAR if is_clear else _LEAST
-    kept = _select_kept(recording.kept, _SURE if aliases or recording.signals else least)
+    is_signal = any(one.kind != HINT for one in recording.signals)
+    kept = _select_kept(recording.kept, _SURE if aliases or is_signal else _LEAST)
     is_kept = bool(kept) and kept[0].score >= _SURE
-    if recording.signals or (is_kept and not is_shared):
+    if is_signal or (is_kept and not is_shared):
         aliases = []
-    is_sure = bool(recording.signals or is_kept or is_shared)
+    is_sure = is_signal or is_kept or is_shared
     kept = kept if is_sure or not called else kept[:1]
     suspects = [one for one in suspects if (one.path, one.function) not in called]
     if not called:
@@ -230,7 +222,8 @@ def select_shown(found: Diagnosis) -> Shown:
     is_finding = bool(is_sure or kept or aliases)
     few = 0 if is_finding else _FEW_LINKS
     links = recording.chain[: _MAX_LINKS if recording.chain_of_value and not is_sure else few]
-    calls = _select_calls(recording.calls, _MAX_BESIDE if is_finding else _MAX_CALLS)
+    most = _MAX_BESIDE if is_sure else _MAX_BESIDE_UNSURE if is_finding else _MAX_CALLS
+    calls = _select_calls(recording.calls, most)
     return Shown(aliases, kept, [] if is_finding else suspects[:_FEW_SUSPECTS], links, calls, is_sure)
 
 
@@ -248,9 +241,12 @@ def _with_second_place(aliases: list[Alias]) -> list[Alias]:
 
 
 def _is_among(alias: Alias, called: Collection[tuple[str, str]]) -> bool:
-    """True if a function that stores, gives or changes a shared object is among the calls that matter most."""
+    """True if a function that stores, gives or changes a shared object is among the calls that matter most.
+
+    Where each of several objects takes it for its own, it need not be.
+    """
     places = [alias.stored, alias.changed, *([alias.given] if alias.given else [])]
-    return any((one.path, one.function) in called for one in places)
+    return alias.of_peers or any((one.path, one.function) in called for one in places)
 
 
 def _select_calls(calls: list[Call], most: int) -> list[Call]:

@@ -12,12 +12,18 @@ from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
 from tools._diagnosis import Shown, select_shown
 from tools._places import shorten
-from tools._text import number_lines, number_without_docstring
+from tools._text import (
+    fold_unexecuted,
+    function_docstring,
+    number_folded,
+    number_lines,
+    number_without_docstring,
+)
 
 _MAX_FUNCTION = 1800
 _MAX_SHARED = 400
 """Characters of a constructor that stores a shared object among others: one of its lines matters."""
-_AHEAD = 3
+_AHEAD = 4
 """Functions of calls that are shown before those of a finding that is not sure."""
 _MAX_REST = 1200
 """Characters of the part of a function that is shown after others, or where there is no room for more."""
@@ -98,7 +104,9 @@ async def read_excerpts(
             if len(files) == _MAX_FILES:
                 continue
             try:
-                file, marks = await session.workspace.read_marked(place.path, names[place.path])
+                file, marks = await session.workspace.read_marked(
+                    place.path, names[place.path], unexecuted=True
+                )
             except (InvalidArgument, NotFound):
                 continue
             files[place.path] = file.lines, marks
@@ -175,8 +183,8 @@ def _best_first(shown: Shown, recording: Recording, callers: Sequence[Place]) ->
     """The places in each function that the text names.
 
     That of a call that failed before it began; of signals, of shared objects, of state that is kept and those with the same
-    code, if that is sure; those that a failure passed; of the calls that matter most; on the way back from a wrong value;
-    the head of the class of the object that all comes from; those of this test alone.
+    code, if that is sure; those that a failure passed; of the calls that matter most; where a caught exception was raised; on
+    the way back from a wrong value; the head of the class of the object that all comes from; those of this test alone.
     """
     of_object = recording.chain_class
     refused = [one for one in shown.links if one.refused]
@@ -191,6 +199,7 @@ def _best_first(shown: Shown, recording: Recording, callers: Sequence[Place]) ->
         *(_with_alike(kept, recording.alike) if shown.is_sure else []),
         *callers,
         *calls[:_AHEAD],
+        *(one.raised for one in recording.caught),
         *way,
         *_with_alike(kept, recording.alike),
         *([] if shown.is_sure else recording.values),
@@ -271,7 +280,8 @@ def _excerpt(
     head = f"{place.path} {place.function}"
     source = list(_clipped(lines, first, last))
     if sum(map(len, source)) <= _MAX_DOCSTRING + longest:
-        whole = _annotate(f"{head}\n{number_without_docstring(source, first)}", values)
+        folds = fold_unexecuted(marks.unexecuted, first, last, function_docstring(source))
+        whole = _annotate(f"{head}\n{number_folded(source, first, folds)}", values)
         if len(whole) <= longest:
             return whole
     if values:

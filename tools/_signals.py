@@ -8,6 +8,8 @@ from sandbox.session.diagnosis import Place, Signal
 from tools._places import format_place, shorten
 
 _MAX_TEXT = 60
+HINT = "other_order"
+"""Kind of a signal that tells where to look, but not what is wrong."""
 
 
 def signal_lines(found: Sequence[Signal]) -> list[str]:
@@ -78,6 +80,20 @@ def _kept_otherwise(one: Signal) -> str:
     )
 
 
+def _not_set(one: Signal) -> str:
+    read, skipped, *written = one.places[:3]
+    since = "".join(f" since {format_place(each)}" for each in written)
+    return (
+        f"{one.name}, read at {format_place(read)}, is {shorten(one.value, _MAX_TEXT)}{since}; {format_place(skipped)} "
+        f"ran, but not its line that sets it: {shorten(skipped.text, _MAX_TEXT)}"
+    )
+
+
+def _other_order(one: Signal) -> str:
+    sorts = "; ".join(f"{format_place(each)}: {shorten(each.text, _MAX_TEXT)}" for each in one.places[:2])
+    return f"the same {one.name} in another order; sorted at {sorts}"
+
+
 def _changed_input(one: Signal) -> str:
     change, given, again = one.places[:3]
     return (
@@ -95,6 +111,8 @@ _LINES: dict[str, Callable[[Signal], str]] = {
     "left_behind": _left_behind,
     "missed_key": _missed_key,
     "kept_otherwise": _kept_otherwise,
+    "not_set": _not_set,
+    "other_order": _other_order,
     "changed_input": _changed_input,
 }
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 _SHORT_DOCSTRING = 5
 _LONG_DOCSTRING = 7
@@ -14,6 +15,20 @@ _HIDDEN = re.compile(
     "\ufff9-\ufffb\U000e0000-\U000e007f]|\r(?!\n)"
 )
 _DOCSTRING = re.compile(r"\s*[rRuU]?(\"\"\"|''')")
+
+
+class Fold(NamedTuple):
+    """Lines, by their indexes, that are shown as one."""
+
+    lines: range
+    is_docstring: bool = False
+    """False for lines that have not run."""
+
+    def describe(self, first: int) -> str:
+        """Say what is not shown; `first`: the number of the line with the index 0."""
+        if self.is_docstring:
+            return f"{len(self.lines)} lines of docstring"
+        return f"lines {first + self.lines.start}-{first + self.lines.stop - 1} not run"
 
 
 def fence(label: str, text: str, language: str = "") -> str:
@@ -44,12 +59,50 @@ def number_lines(
     )
 
 
+def number_folded(
+    lines: Sequence[str],
+    first: int,
+    folds: Iterable[Fold],
+    *,
+    current: int | None = None,
+    marked: Container[int] = (),
+) -> str:
+    """Add line numbers as `number_lines` does, with one line in place of those of each fold."""
+    pieces, done = list[str](), 0
+    for fold in folds:
+        if fold.lines.stop <= len(lines):
+            shown = lines[done : fold.lines.start]
+            if shown:
+                pieces.append(number_lines(shown, first + done, current=current, marked=marked))
+            pieces.append(f"  … {fold.describe(first)}")
+            done = fold.lines.stop
+    if done < len(lines):
+        pieces.append(number_lines(lines[done:], first + done, current=current, marked=marked))
+    return "\n".join(pieces)
+
+
+def fold_unexecuted(
+    blocks: Iterable[tuple[int, int]], first: int, last: int, docstrings: Iterable[range] = ()
+) -> list[Fold]:
+    """Folds of the blocks, as first and last lines of a file, that are in the lines `first` to `last`, and of docstrings."""
+    folds = [
+        Fold(range(start - first, end - first + 1)) for start, end in blocks if first < start <= end <= last
+    ]
+    inside = {index for fold in folds for index in fold.lines}
+    folds += [Fold(one, is_docstring=True) for one in docstrings if one.start not in inside]
+    return sorted(folds, key=lambda fold: fold.lines.start)
+
+
 def number_without_docstring(lines: Sequence[str], first: int) -> str:
-    """Add line numbers to the source of a function; a docstring of more than five lines becomes `…`."""
+    """Add line numbers to the source of a function, with one line in place of a docstring of more than five."""
+    return number_folded(lines, first, [Fold(one, is_docstring=True) for one in function_docstring(lines)])
+
+
+def function_docstring(lines: Sequence[str]) -> Iterator[range]:
+    """Yield the indexes of the docstring of a function, if it has more than five lines."""
     start, end = _docstring(lines)
-    if end - start <= _SHORT_DOCSTRING:
-        return number_lines(lines, first)
-    return f"{number_lines(lines[:start], first)}\n  …\n{number_lines(lines[end:], first + end)}".rstrip()
+    if end - start > _SHORT_DOCSTRING:
+        yield range(start, end)
 
 
 def _docstring(lines: Sequence[str]) -> tuple[int, int]:

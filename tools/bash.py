@@ -44,10 +44,13 @@ async def bash(
         str, Field(min_length=1, description='Shell command, e.g. "python -m pytest -q | tail".')
     ],
     timeout_s: Annotated[float, Field(gt=0, le=3600, description="When to end it, e.g. 60.")] = 30,
-    cwd: Annotated[str | None, Field(description='Folder, relative to the repository, e.g. "docs".')] = None,
+    cwd: Annotated[str | None, Field(description='Folder, e.g. "docs".')] = None,
     env: Annotated[Environment | None, Field(description='Further environment, e.g. ["DEBUG=1"].')] = None,
 ) -> BashAnswer:
-    """Run a shell command in the sandbox. Stateless: cd, variables and background programs don't outlive the call."""
+    """Run a shell command in the sandbox. Stateless: cd, variables and background programs end with the call.
+
+    Over 4,000 characters the middle is cut. No .git.
+    """
     to_file = "view" in hidden_tools.get()
     done = await session.run(command, timeout_s=timeout_s, cwd=cwd, env=env, to_file=to_file)
     answer = BashAnswer(

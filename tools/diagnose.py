@@ -30,7 +30,7 @@ _MAX_OTHERS, _MAX_NAME = 3, 150
 _MAX_CALLERS = 2
 _WHOLE = 3800
 """Characters of an answer, which the source of functions fills up."""
-_LEAST_SOURCE = 2200
+_LEAST_SOURCE = 3000
 """Characters of source that are shown whatever the rest takes."""
 _NOT_FAILED = "no diagnosis: this test has not failed, neither alone nor among all tests"
 _NOT_REACHED = "no diagnosis: alone this test passes, and among all tests its failure was not reached"

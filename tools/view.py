@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, Field, PrivateAttr, field_serializer
@@ -13,7 +13,7 @@ from sandbox.session.workspace import Definitions, FileText, Marks
 from tools import _selection
 from tools import _session_uris as documents
 from tools._selection import Selection, line_range
-from tools._text import long_docstrings, number_lines
+from tools._text import Fold, fold_unexecuted, long_docstrings, number_folded
 from tools._tool import Tool
 from tools._truncation import Answer, Omitted, SourceText, Truncatable
 
@@ -22,6 +22,11 @@ _MAX_CHARACTERS = 64 << 10
 _MANY = 60
 """Lines from which on those of long docstrings are folded: who wants them asks for fewer."""
 _PYTHON = (".py", ".pyi")
+_LONG = 120
+"""Lines from which on blocks are folded that a diagnosed test has not run."""
+_NOT_RUN = (
+    f"the diagnosed test has not run the folded lines; `name`, or up to {_LONG} lines at a time, shows them"
+)
 _FEW = 60
 """Lines; several definitions of one name are shown if they have no more, else they are listed."""
 
@@ -54,8 +59,7 @@ class Part(BaseModel):
     name: str | None = None
     _last: int = PrivateAttr(0)
     """Last line that was asked for."""
-    _folded: list[range] = PrivateAttr(default_factory=list[range])
-    """Indexes of lines that are shown as one."""
+    _folds: list[Fold] = PrivateAttr(default_factory=list[Fold])
 
     @field_serializer("lines")
     def _with_numbers(self, lines: list[str]) -> list[str]:
@@ -65,25 +69,28 @@ class Part(BaseModel):
     def number_lines(self, lines: list[str]) -> str:
         """The lines with numbers and marks, as they are shown."""
         marked = {mark.line for mark in self.breakpoints}
-        pieces, done = list[str](), 0
-        for fold in self._folded:
-            if fold.stop <= len(lines):
-                shown = lines[done : fold.start]
-                pieces.append(number_lines(shown, self.start + done, current=self.current, marked=marked))
-                pieces.append(f"  … {len(fold)} lines of docstring")
-                done = fold.stop
-        rest = number_lines(lines[done:], self.start + done, current=self.current, marked=marked)
-        return "\n".join([*pieces, rest] if rest else pieces)
+        return number_folded(lines, self.start, self._folds, current=self.current, marked=marked)
 
-    def folding_docstrings(self) -> Self:
-        """Show the first line of long docstrings alone, if there are many lines."""
+    def folding(self, unexecuted: Iterable[tuple[int, int]]) -> Self:
+        """Show the first line of long docstrings alone, and nothing of `unexecuted` blocks, if there are many lines."""
         if self.path.endswith(_PYTHON) and len(self.lines) > _MANY:
-            self._folded = list(long_docstrings(self.lines))
+            blocks = () if self.name or len(self.lines) <= _LONG else unexecuted
+            self._folds = fold_unexecuted(blocks, self.start, self.end, long_docstrings(self.lines))
+        return self
+
+    def folded_as(self, other: Part) -> Self:
+        """Fold what another part with the same lines folds."""
+        self._folds = other._folds
         return self
 
     def folded(self) -> set[int]:
         """Indexes of the lines that are not shown by themselves."""
-        return {index for fold in self._folded for index in fold}
+        return {index for fold in self._folds for index in fold.lines}
+
+    @property
+    def has_unexecuted(self) -> bool:
+        """True if blocks are folded because they have not run."""
+        return any(not fold.is_docstring for fold in self._folds)
 
     def asking_up_to(self, last: int) -> Self:
         """Note the last line that was asked for."""
@@ -234,7 +241,8 @@ async def _view_parts(session: Session, asked: Sequence[Selection]) -> ViewAnswe
         try:
             if part.path not in files:
                 names = [one.name for one in asked if one.path == part.path and one.name]
-                files[part.path] = await session.workspace.read_marked(part.path, names)
+                is_wide = any(one.path == part.path and _may_be_long(one) for one in asked)
+                files[part.path] = await session.workspace.read_marked(part.path, names, unexecuted=is_wide)
             shown += _shown(*files[part.path], part)
         except (InvalidArgument, NotFound) as exc:
             if len(asked) == 1:
@@ -249,6 +257,13 @@ async def _view_parts(session: Session, asked: Sequence[Selection]) -> ViewAnswe
     if not shown:
         raise NotFound("\n".join(notes))
     return _answer(shown, notes)
+
+
+def _may_be_long(asked: Selection) -> bool:
+    """True for lines, not a definition, that may be so many that some are folded."""
+    if asked.name is not None:
+        return False
+    return asked.end in (None, -1) or (asked.end or 0) - (asked.start or 1) >= _LONG
 
 
 def _shown(file: FileText, marks: Marks, asked: Selection) -> list[Part]:
@@ -294,15 +309,16 @@ def _part(file: FileText, marks: Marks, first: int, last: int, name: str | None 
             name=name,
         )
         .asking_up_to(last)
-        .folding_docstrings()
+        .folding(marks.unexecuted)
     )
 
 
 def _answer(parts: Sequence[Part], notes: Sequence[str] = ()) -> ViewAnswer:
     first = parts[0]
     fields = {name: getattr(first, name) for name in Part.model_fields}
-    answer = ViewAnswer(**fields, more=list(parts[1:]), notes=list(notes)).asking_up_to(first.rest()[2])
-    answer = answer.folding_docstrings()
+    notes = [*notes, *([_NOT_RUN] if any(part.has_unexecuted for part in parts) else [])]
+    answer = ViewAnswer(**fields, more=list(parts[1:]), notes=notes).asking_up_to(first.rest()[2])
+    answer = answer.folded_as(first)
     # What is longer than any answer is cut here, so that nobody has to measure it.
     return answer.shorten(_MAX_CHARACTERS * 2)
 

@@ -36,8 +36,6 @@ class Suspect(Place):
     score: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.0
     passing: Number = 0
     """Number of passing tests that ran the line."""
-    distance: Number = 0
-    """Steps from the failure; 10,000 if it is not on the way to it."""
     more: Annotated[list[Number], Field(max_length=16)] = []
     """Further lines of the function with the same score."""
 
@@ -61,6 +59,7 @@ class Alias(GuestData):
 
     `parted`: instead, the name `through` was set to another object at `changed`, and `name` keeps the old one.
     `places`: instead, one expression put it into so many places of a container, and `name` is empty.
+    `of_peers`: several objects hold it as the same attribute.
     """
 
     stored: Place
@@ -71,6 +70,7 @@ class Alias(GuestData):
     through: Text
     kind: Text = ""
     parted: bool = False
+    of_peers: bool = False
     places: Number = 0
     score: Annotated[float, Field(allow_inf_nan=False)] = 0.0
 

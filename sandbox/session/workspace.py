@@ -89,7 +89,7 @@ class Definitions(GuestData):
 
 
 class Marks(GuestData):
-    """Marks of a file: breakpoints, the line at which the program has stopped, and definitions that were asked for."""
+    """Marks of a file: breakpoints, the line at which the program has stopped, and what else was asked for."""
 
     breakpoints: Annotated[list[Breakpoint], Field(max_length=1024)] = []
     current: Number | None = None
@@ -99,6 +99,8 @@ class Marks(GuestData):
     `current` is None if that line is gone.
     """
     definitions: Annotated[list[Definitions], Field(max_length=100)] = []
+    unexecuted: Annotated[list[tuple[Number, Number]], Field(max_length=1000)] = []
+    """First and last lines of blocks that the failing test of the last diagnosis has not run, in order."""
 
 
 class Rewritten(GuestData):
@@ -266,12 +268,14 @@ class Workspace:
         """
         return (await self._read(self.path(path)))[0]
 
-    async def read_marked(self, path: str, names: Sequence[str] = ()) -> tuple[FileText, Marks]:
+    async def read_marked(
+        self, path: str, names: Sequence[str] = (), *, unexecuted: bool = False
+    ) -> tuple[FileText, Marks]:
         """Read the text of `path` as `read` does, with the debugger's marks and the definitions of `names` in it.
 
-        That takes one request.
+        `unexecuted`: also the blocks that a diagnosed test has not run. That takes one request.
         """
-        file, header = await self._read(self.path(path), marks=True, names=names)
+        file, header = await self._read(self.path(path), marks=True, names=names, unexecuted=unexecuted)
         return file, validate(Marks, header)
 
     async def content(self, path: str) -> tuple[bytes, str | None]:
@@ -460,17 +464,23 @@ class Workspace:
         return total, validate(_DiffPiece, header).omitted
 
     async def _read(
-        self, inside: str, *, marks: bool = False, names: Sequence[str] = ()
+        self, inside: str, *, marks: bool = False, names: Sequence[str] = (), unexecuted: bool = False
     ) -> tuple[FileText, dict[str, Any]]:
-        data, info, header = await self._read_bytes(inside, marks=marks, names=names)
+        data, info, header = await self._read_bytes(inside, marks=marks, names=names, unexecuted=unexecuted)
         if len(data) < _LONG:
             return decode(inside, data, info.digest, info.read_only), header
         return await in_thread(decode, inside, data, info.digest, info.read_only), header
 
     async def _read_bytes(
-        self, inside: str, *, marks: bool = False, names: Sequence[str] = ()
+        self, inside: str, *, marks: bool = False, names: Sequence[str] = (), unexecuted: bool = False
     ) -> tuple[bytes, _FileInfo, dict[str, Any]]:
-        args = {"path": inside, "max_bytes": MAX_FILE - 1, "marks": marks, "names": list(names)}
+        args = {
+            "path": inside,
+            "max_bytes": MAX_FILE - 1,
+            "marks": marks,
+            "names": list(names),
+            "unexecuted": unexecuted,
+        }
         header, data = await self._request("files.read", args)
         info = validate(_FileInfo, header)
         if info.truncated:

@@ -11,6 +11,8 @@ _MAX_PAIRS = 200
 _SUSPECT = 0.6
 _WRONG = 2.0
 """Suspicion of a change that has put in a wrong value."""
+_OF_PEERS = 2.0
+"""Suspicion of a container that several objects hold as the same attribute."""
 MAX_ALIASES = 6
 MAX_PARTED = 2
 _MAX_HOLDERS = 12
@@ -28,9 +30,10 @@ class Holder:
 
 
 def find(events, holders, is_test_code, score_of_line, distances, wrong_changes):
-    """Suspect (score, stored event, name, changed event, name), the best first.
+    """Suspect (score, stored event, name, changed event, name, of peers), the best first.
 
-    `wrong_changes` are changes that have put in a wrong value.
+    "Of peers": several objects hold it as the same attribute, and it is changed as that. `wrong_changes` are changes that
+    have put in a wrong value.
     """
     best, wrong = {}, frozenset(wrong_changes)
     changed = {target for target in holders if events.contents.get(target)}
@@ -38,7 +41,7 @@ def find(events, holders, is_test_code, score_of_line, distances, wrong_changes)
     for target in sorted(changed, key=first.__getitem__):
         held, changes = holders[target], events.contents[target]
         seen = first[target], returns.get(target, ())
-        for score, holder, change, through in _pairs(events, held, changes[-_MAX_PAIRS:], seen):
+        for score, holder, change, through, of_peers in _pairs(events, held, changes[-_MAX_PAIRS:], seen):
             stored, changed = events.site(holder.event), events.site(change)
             if is_test_code(stored.scope.filename) and is_test_code(changed.scope.filename):
                 continue
@@ -49,7 +52,7 @@ def find(events, holders, is_test_code, score_of_line, distances, wrong_changes)
             score += (holder.event in distances) + (change in distances) + _WRONG * (change in wrong)
             key = (stored.scope.filename, stored.line, changed.scope.filename, changed.line)
             if key not in best or best[key][0] <= score:
-                best[key] = (score, holder.event, holder.name, change, through)
+                best[key] = (score, holder.event, holder.name, change, through, of_peers)
     return sorted(best.values(), key=lambda found: (-found[0], found[1]))[:MAX_ALIASES]
 
 
@@ -157,7 +160,7 @@ def _is_own(events, holder, change, seen):
 
 
 def _pairs(events, held, changes, seen):
-    """(score, holder, change, name) of changes through another name than the holder's.
+    """(score, holder, change, name, of peers) of changes through another name than the holder's.
 
     Not of what one holder alone has, for which it was made.
     """
@@ -175,7 +178,16 @@ def _pairs(events, held, changes, seen):
             score = 3.0 if _shrinks(events, change) else 1.0
             score += 2.0 * bool(others) + 1.0 * other_name
             score += events.site(holder.event).scope is not events.site(change).scope
-            yield score, holder, change, through
+            of_peers = _is_of_peers(events, holder, others, change)
+            yield score + _OF_PEERS * of_peers, holder, change, through, of_peers
+
+
+def _is_of_peers(events, holder, others, change):
+    """True if several objects hold a container as the same attribute, and it is changed as that: each takes it for its own."""
+    name = change_name(events, change)
+    if events.site(change).kind != kinds.BASE or holder.last_name != _last_name(name) or "." not in name:
+        return False
+    return any(other.owner != holder.owner and other.last_name == holder.last_name for other in others)
 
 
 def change_name(events, change):

@@ -75,6 +75,7 @@ class _Analysis:
             "caught": self._caught() or [],
             "signals": self._signals() or [],
             "suspects": self._suspects() or [],
+            "lines": self._lines(),
         }
         found.update(self._chain() or {})
         found.update(self._calls() or {})
@@ -126,7 +127,10 @@ class _Analysis:
             self._events, holders, test, self._score, self._slice.distance, self._wrong_changes
         )
         parted = aliases.find_parted(self._events, holders, test, self._score)
-        found = [(one[0], self._alias(*one[1:], is_parted=False)) for one in changed]
+        found = [
+            (score, {**self._alias(*one, is_parted=False), "of_peers": of_peers})
+            for score, *one, of_peers in changed
+        ]
         found += [(one[0], self._alias(*one[1:], is_parted=True)) for one in parted]
         lines = self._sources.lines_that_repeat
         several = repeated.find(self._events, lines, test, self._score, self._slice.distance)
@@ -300,10 +304,21 @@ class _Analysis:
         }
 
     @guarded
+    def _lines(self):
+        """path -> numbers of the lines of functions that have run."""
+        found = {
+            self._job.relative(filename): lines for filename, lines in self._events.executed_lines().items()
+        }
+        for path, line in self._scores:
+            if path in found:
+                found[path].add(line)
+        return {path: sorted(lines) for path, lines in found.items()}
+
+    @guarded
     def _signals(self):
         test = self._job.is_test_code
         found = finding.find(
-            self._events, self._recorded, self._sources, test, self._score, self._slice.distance
+            self._events, self._recorded, self._sources, test, self._score, self._slice.distance, self._sides
         )
         return [
             {

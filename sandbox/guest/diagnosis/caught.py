@@ -13,6 +13,8 @@ _LEAST = 0.3
 """Suspicion of a handler below which it is not told: many programs catch what they expect."""
 _FAR = 60
 """Distance from the failure beyond which a call is not looked at."""
+_EXPECTED = ("StopIteration", "StopAsyncIteration", "GeneratorExit")
+"""Exceptions by which iteration ends."""
 _NAME = type.__dict__["__name__"].__get__
 _ARGS = BaseException.__dict__["args"].__get__
 _TRACEBACK = BaseException.__dict__["__traceback__"].__get__
@@ -52,6 +54,8 @@ def find(events, is_test_code, score_of_line, distances, has_file):
     for event in events.of_kind(kinds.CAUGHT)[-_MAX_EVENTS:]:
         site, distance = events.site(event), nearest.get(events.frame_of[event], _FAR + 1)
         if distance > _FAR or site.scope.parent is None or is_test_code(site.scope.filename):
+            continue
+        if events.value_of[event].type in _EXPECTED:
             continue
         inside = [place for place in events.value_of[event].places if has_file(place[0])]
         if inside and score_of_line(site) >= _LEAST:

@@ -240,6 +240,14 @@ class Events:
         """All sites with an event."""
         return [self.sites[number] for number in self._by_site]
 
+    def executed_lines(self):
+        """filename -> numbers of the lines of functions with an event."""
+        found = {}
+        for site in self.executed_sites():
+            if site.scope.parent is not None and not site.scope.is_class:
+                found.setdefault(site.scope.filename, set()).add(site.line)
+        return found
+
     def of_site(self, number):
         """Events of a site, in order."""
         return self._by_site.get(number, ())
@@ -346,9 +354,13 @@ class Events:
         return None
 
     def argument_of(self, event):
-        """The event of the argument that became a parameter; None if it is not recorded."""
+        """The event of the argument that became a parameter; None if it is not recorded.
+
+        What every program has many of, None and the booleans, is looked for in the call itself alone.
+        """
         value, name = self.value_of[event], self.site(event).name
         entered = self.entered.get(self.frame_of[event], event)
+        caller = self.caller_event(self.frame_of[event]) if value is None or type(value) is bool else None
         same, seen = None, set()
         for back in range(entered - 1, max(-1, entered - _NEAR), -1):
             site, frame = self.site(back), self.frame_of[back]
@@ -359,8 +371,9 @@ class Events:
                 if site.name == name:
                     return back
                 same = back if same is None else same
-            elif site.kind == kinds.ENTER and same is not None:
-                break
+            elif site.kind == kinds.ENTER:
+                if same is not None or caller is not None and frame == self.frame_of[caller]:
+                    break
         return same
 
     def _whole_of(self, site):

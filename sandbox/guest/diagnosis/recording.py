@@ -61,6 +61,8 @@ class RecordingObserver:
             self.job.write(result)  # so that there is something if the analysis takes too long
             found = guarded(analyse)(log, self._recorder.rewriter, exc, self._sides, self.job)
             result.update(found or {})
+            if result["cut"]:
+                result.pop("lines", None)  # some of those that have run are missing
         self.job.write(result)
 
     def finish(self):

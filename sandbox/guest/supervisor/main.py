@@ -49,6 +49,8 @@ class Supervisor:
         self.sole_use = SoleUse()
         self.reported_tests: set = set()
         """Ids of tests, as `eval` gave them, that are not words to a shell."""
+        self.executed_lines = None
+        """Lines that the failing test of the last diagnosis has run (`ExecutedLines`)."""
         self.breakpoints = Breakpoints(self.workdir)
         self.loading = threading.RLock()
         """Held by threads that import our modules.

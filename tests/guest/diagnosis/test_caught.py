@@ -81,3 +81,9 @@ def test_a_message_that_is_a_number_of_6_000_digits_leaves_the_program_as_it_is(
     found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
     assert found.recording is not None and not found.recording.differs
     assert found.recording.failed is not None and found.recording.failed.type == "AssertionError"
+
+
+def test_the_end_of_an_iteration_is_no_exception_to_tell(diagnose: Diagnose) -> None:
+    shop = "def first(rows):\n    try:\n        return next(rows)\n    except StopIteration:\n        return None\n"
+    tests = HEAD + "    def test_bad(self):\n        self.assertEqual(first(iter(())), 1)\n"
+    assert caught(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)) == []

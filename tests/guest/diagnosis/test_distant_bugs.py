@@ -393,3 +393,67 @@ def test_modules_of_tests_are_recorded_wherever_their_code_begins(diagnose: Diag
     )
     assert found.notes == []
     assert ("double()", "3") in [link[:2] for link in chain(found)]
+
+
+NODES = """\
+class Node:
+    def __init__(self, name, parent=None):
+        self.name = name
+        self.above = parent.above if parent else []
+        self.above.append(name)
+
+
+class Tree:
+    def __init__(self):
+        self.nodes, self.count = {}, 0
+
+    def add(self, name, parent=None):
+        if parent and name in self.nodes[parent].above:
+            raise ValueError(f"{name} is above {parent}")
+        self.nodes[name] = Node(name, self.nodes.get(parent))
+        self.count += 1
+"""
+
+
+def test_a_list_that_several_objects_take_for_their_own(diagnose: Diagnose) -> None:
+    bad = "tree = Tree(); tree.add('a'); tree.add('b', 'a'); tree.add('c', 'a'); tree.add('c', 'b')"
+    tests = f"import unittest\nfrom shop import *\n\nclass Case(unittest.TestCase):\n    def test_bad(self):\n        {bad}\n"
+    found = diagnose({"shop.py": NODES, "test_shop.py": tests}, "test_shop.Case.test_bad")
+    text = render_diagnosis(found)
+    assert (
+        "shared objects:\n"
+        "  [… 3 items] of several objects stored at shop.py:4 Node.__init__(): self.above = parent.above if parent else []\n"
+    ) in text
+    copied = NODES.replace("parent.above if", "parent.above[:] if")
+    sound = diagnose(
+        {"shop.py": copied, "test_shop.py": f"{tests}        self.fail()\n"}, "test_shop.Case.test_bad"
+    )
+    assert sound.recording is not None and not any(one.of_peers for one in sound.recording.aliases)
+
+
+COMMENTS = """\
+class Comment:
+    def __init__(self, text, owner=None):
+        self.text = text
+        self.owner = owner
+
+
+def produce(expected, rows):
+    rows.append(Comment("x"))
+    return expected
+
+
+def parse(expected=None):
+    rows = []
+    produce(expected, rows)
+    return rows
+"""
+
+
+def test_the_way_back_ends_at_a_default_and_takes_no_other_none_for_it(diagnose: Diagnose) -> None:
+    bad = "    def test_bad(self):\n        self.assertEqual(parse()[0].owner, 1)\n"
+    found = diagnose({"shop.py": COMMENTS, "test_shop.py": HEAD + bad}, "test_shop.Case.test_bad")
+    assert found.recording is not None
+    names = [link.name for link in found.recording.chain]
+    assert "self.owner" in names and "expected" not in names
+    assert "`owner` is a literal, a default" in found.recording.chain_end

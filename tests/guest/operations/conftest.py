@@ -11,6 +11,7 @@ import pytest
 
 from sandbox.guest.protocol.operations import OPERATIONS
 from sandbox.guest.supervisor.files import changes, extract, read_write, search
+from sandbox.guest.supervisor.files.executed_lines import ExecutedLines
 from sandbox.guest.supervisor.files.sole_use import SoleUse
 from sandbox.guest.supervisor.files.workspace import Workspace, workspace_of
 from sandbox.guest.supervisor.processes import run_command, test_run
@@ -34,6 +35,7 @@ class State:
         self.workspace: Workspace | None = None
         self.reported_tests: set[str] = set()
         self.outcomes = Outcomes()
+        self.executed_lines: ExecutedLines | None = None
         self.sole_use = SoleUse()
         self.program_runs = False
         self.touched, self.unedited_until = 5, 0

@@ -25,7 +25,8 @@ _LONGEST = 2000
 """Lines below the failing one among which the end of its function is looked for."""
 _MAX_TEXT = 120
 TEST_LINES = 25
-_TEST_HEAD, _TEST_BELOW = 5, 10
+_TEST_HEAD, _TEST_BELOW, _MAX_BELOW = 5, 2, 10
+"""Lines of the beginning of a long test; below its failing statement; below its failing line at most."""
 _SHORT_DOCSTRING = 3
 """Lines of a docstring of a test that is shown."""
 _DOCSTRING = re.compile(r"\s*[rRuU]?(\"\"\"|''')")
@@ -197,9 +198,23 @@ def _statement(frame, line):
     text = ""
     for number in range(line, line + called_functions.MAX_STATEMENT):
         text += _line_of(frame, number)
-        if sum(map(text.count, "([{")) <= sum(map(text.count, ")]}")):
+        if _is_closed(text):
             break
     return text
+
+
+def _statement_end(lines, line):
+    """Return the last line of the statement at a line, as far as it is looked for."""
+    text = ""
+    for number in range(line, min(line + _MAX_BELOW, len(lines)) + 1):
+        text += lines[number - 1]
+        if _is_closed(text):
+            return number
+    return line + _MAX_BELOW
+
+
+def _is_closed(text):
+    return sum(map(text.count, "([{")) <= sum(map(text.count, ")]}"))
 
 
 def _piece(lines, start, end, current, last=0):
@@ -222,7 +237,7 @@ def _source_to(frame, line):
     if not lines or not line:
         return [], None
     start, last = _start_of(frame, lines, line), _end_of(frame, lines, line)
-    end = min(line + _TEST_BELOW, last)
+    end = min(_statement_end(lines, line) + _TEST_BELOW, line + _MAX_BELOW, last)
     docstring = _long_docstring(lines, start, line)
     if not docstring and line - start < TEST_LINES:
         return [], _piece(lines, start, end, line, last)

@@ -9,6 +9,8 @@ from . import (
     kept_otherwise,
     left_behind,
     missed_key,
+    not_set,
+    other_order,
     overwritten,
     returned_itself,
     used_up,
@@ -24,13 +26,15 @@ _KINDS = (
     (left_behind.find, 1),
     (missed_key.find, 1),
     (kept_otherwise.find, 1),
+    (not_set.find, 1),
+    (other_order.find, 1),
     (changed_input.find, 1),
 )
 
 
-def find(events, calls, sources, is_test_code, score_of_line, distances):
-    """Signals of all kinds, of each the most suspect ones."""
-    view, found = View(events, calls, sources, is_test_code, score_of_line, distances), []
+def find(events, calls, sources, is_test_code, score_of_line, distances, sides):
+    """Signals of all kinds, of each the most suspect ones. `sides`: (operator, actual, expected) of the failing comparison."""
+    view, found = View(events, calls, sources, is_test_code, score_of_line, distances, sides), []
     for search, most in _KINDS:
         found += _without_repeats(_most_suspect(search, view) or [])[:most]
     unused = {one.name for one in found if one.kind == "unused"}  # by which it is not handed on either

@@ -42,9 +42,9 @@ class Function:
 class View:
     """Events, and the suspect functions of the repository."""
 
-    def __init__(self, events, calls, sources, is_test_code, score_of_line, distances):
+    def __init__(self, events, calls, sources, is_test_code, score_of_line, distances, sides):
         self.events, self.calls, self.sources, self.is_test_code = events, calls, sources, is_test_code
-        self.score_of_line, self.distances = score_of_line, distances
+        self.score_of_line, self.distances, self.sides = score_of_line, distances, sides
         self._definitions, self._sites, self._events_of, self._calls_in = {}, {}, {}, {}
         self.functions = self._functions()
 

@@ -62,11 +62,13 @@ def _nearest(known: list, wanted: str) -> list[str]:
     return list(dict.fromkeys(similar or names))[:_MAX_NEAREST]
 
 
-def _by_ast(data: bytes):
-    """Definitions of a module; None if it can't be compiled."""
+def parse(data: bytes):
+    """The syntax tree of a module; None if it can't be compiled, or is too long."""
     import ast
     import warnings
 
+    if len(data) > MAX_SOURCE:
+        return None
     if sys.version_info < (3, 10) and sum(map(data.count, (b".", b"(", b"["))) > _MAX_NESTED:
         return None
     try:
@@ -74,9 +76,18 @@ def _by_ast(data: bytes):
             warnings.simplefilter("ignore")
             # The compiler refuses what is nested too deeply; before Python 3.11 `ast.parse` crashes on it.
             compile(data, "", "exec", dont_inherit=True)
-            module = ast.parse(data)
+            return ast.parse(data)
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
         return None
+
+
+def _by_ast(data: bytes):
+    """Definitions of a module; None if it can't be compiled."""
+    module = parse(data)
+    if module is None:
+        return None
+    import ast
+
     found: list[tuple[str, int, int]] = []
     waiting: list = [(module, "", False)]
     while waiting and len(found) < _MAX_DEFINITIONS:

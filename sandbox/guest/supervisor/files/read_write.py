@@ -66,13 +66,14 @@ def _describe(entry) -> dict:
 
 
 def read_file(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
-    """{path, max_bytes, marks, names} -> {"size", "digest", "truncated", "read_only"} + the first `max_bytes`
+    """{path, max_bytes, marks, names, unexecuted} -> {"size", "digest", "truncated", "read_only"} + the first `max_bytes`
     bytes.
 
     `files.write` takes the `digest` as `expect_digest`; it is empty when truncated. With `marks`: true also
     "breakpoints", those in the file, and the line at which the program has stopped: "current" in the present
     text, and "loaded_line" in the text that it has loaded, if that is another. With `names` also "definitions",
-    as `definitions.find` gives them. Raises GuestError (not_found, invalid, path).
+    as `definitions.find` gives them, and with `unexecuted`: true "unexecuted", the blocks that the failing test of the last
+    diagnosis has not run, as `executed_lines.find_unexecuted` gives them. Raises GuestError (not_found, invalid, path).
     """
     path = path_of(args)
     limit = min(int(args.get("max_bytes") or MAX_READ), MAX_READ)
@@ -96,6 +97,8 @@ def read_file(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
         from . import definitions
 
         header["definitions"] = definitions.find(data, list(args["names"])[:_MAX_NAMES])
+    if args.get("unexecuted") and call.state.executed_lines is not None:
+        header["unexecuted"] = call.state.executed_lines.unexecuted(workspace.relative(real), info, data)
     return header, data
 
 

@@ -9,6 +9,7 @@ import os
 import time
 
 from ..entrypoints.test_ids import dotted_name
+from ..files.executed_lines import ExecutedLines
 from .observed_run import RESULT, as_object, command_of, end_of, name_of, observe, select_test, without_pdb
 
 _FEW = 5
@@ -57,6 +58,7 @@ class _Runs:
         spectrum = self._spectrum()
         command = self._command if self._in_order else self._selected(self._test)
         recording = self._run("recording", command, 0.4 if self._against else 0.9, spectrum)
+        self._keep_lines(recording)
         comparison = self._compare(command, spectrum or {}) if self._against else None
         if spectrum is not None:
             for name in ("lines", "files"):  # for the other runs alone
@@ -67,6 +69,12 @@ class _Runs:
             "comparison": comparison,
             "notes": self._notes,
         }
+
+    def _keep_lines(self, recording) -> None:
+        """Keep the lines that have run, to tell later which of a file have not."""
+        state = self._call.state
+        state.executed_lines = ExecutedLines()
+        state.executed_lines.keep((recording or {}).pop("lines", None), state.workdir)
 
     def _compare(self, command: str, spectrum: dict):
         """Compare the failing run with the passing one; None, with a note, if that is not possible."""

@@ -116,7 +116,7 @@ def test_a_short_function_is_shown_to_its_end_and_of_a_long_test_the_rest_is_cou
     rest = "".join(f"        x{n} = {n}\n" for n in range(15))
     stop = unittest_run(start, tmp_path, f"    def test_load(self):\n        load('x')\n{rest}")
     (test,) = stop["test_source"]
-    assert (lines_of(test), test["current"], test["more"]) == ((7, 18), 8, 5)
+    assert (lines_of(test), test["current"], test["more"]) == ((7, 10), 8, 13)
     text = "def f(a):\n    b = a / 0\n    c = 1\n    d = 2\n    e = 3\n    return b + c + d + e\nf(1)\n"
     stop = start(text, "c").last
     assert (lines_of(stop["source"]), stop["source"]["more"]) == ((1, 6), 0)
