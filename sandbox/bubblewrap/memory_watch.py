@@ -9,7 +9,7 @@ import re
 import select
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,13 +40,6 @@ class WatchedSandbox:
     limit: int
     """Bytes that all processes and the files themselves, without their contents, may use together."""
     kills: int = 0
-    file_systems: Sequence[int] = ()
-    """Descriptors of those in memory that its programs can write to."""
-
-    def close(self) -> None:
-        """Let go of its file systems."""
-        for descriptor in self.file_systems:
-            os.close(descriptor)
 
 
 class MemoryWatch:
@@ -65,9 +58,8 @@ class MemoryWatch:
 
     def add(self, pid: int, started: str, limit: int) -> None:
         """Watch a sandbox until its first process ends."""
-        sandbox = WatchedSandbox(pid, started, limit, file_systems=_open_file_systems(pid))
         with self._lock:
-            self._sandboxes.append(sandbox)
+            self._sandboxes.append(WatchedSandbox(pid, started, limit))
             self._added.set()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="pdbox memory", daemon=True)
@@ -76,13 +68,8 @@ class MemoryWatch:
     def _run(self) -> None:
         while True:
             with self._lock:
-                watched: list[WatchedSandbox] = []
-                for one in self._sandboxes:
-                    if start_time(one.pid) == one.started:
-                        watched.append(one)
-                    else:
-                        one.close()
-                self._sandboxes = watched
+                self._sandboxes = [one for one in self._sandboxes if start_time(one.pid) == one.started]
+                watched = self._sandboxes
                 if not watched:
                     self._thread = None
                     return
@@ -97,14 +84,7 @@ def can_watch() -> bool:
 
 def check(sandbox: WatchedSandbox) -> float:
     """Measure a sandbox, and kill its largest process if it uses too much. Returns the seconds until the next check."""
-    files = _FILE_BYTES * sum(map(_count_files, sandbox.file_systems))
-    if files > sandbox.limit:
-        if _kill(sandbox, sandbox.pid):
-            log.warning(
-                "a sandbox had %d files, which need more than its %d MiB of memory without their contents: it has ended",
-                *(files // _FILE_BYTES, sandbox.limit >> 20),
-            )
-        return _NEAR_S
+    files = _count_files(sandbox.pid) * _FILE_BYTES
     processes = _find_processes(sandbox.pid)
     # Counts what processes share several times, but is cheap to ask for.
     used = files + sum(map(_resident, processes))
@@ -113,13 +93,9 @@ def check(sandbox: WatchedSandbox) -> float:
         used = files + sum(sizes.values())
         if used > sandbox.limit:
             sandbox.kills += 1
-            ends = sandbox.kills > _MAX_KILLS
+            ends = sandbox.kills > _MAX_KILLS or files > sandbox.limit
             killed = sandbox.pid if ends else max(sizes, key=lambda pid: sizes[pid])
-            if _kill(sandbox, killed):
-                log.warning(
-                    "a sandbox used %d MiB of memory, more than its %d: process %d was killed",
-                    *(used >> 20, sandbox.limit >> 20, killed),
-                )
+            _kill(sandbox, killed, used, files)
             return _NEAR_S
     sandbox.kills = 0
     return min(_IDLE_S, max(_NEAR_S, (sandbox.limit - used) / _FASTEST))
@@ -170,21 +146,29 @@ def _proportional(pid: int) -> int:
     return sum(int(words[1]) << 10 for words in fields if words and words[0].rstrip(":") in wanted)
 
 
-def _open_file_systems(pid: int) -> list[int]:
-    """Open the file systems in memory that a sandbox can write to: later a program may rename a folder above one."""
-    opened: list[int] = []
-    with contextlib.suppress(OSError):
-        for device, path in _find_file_systems(Path(f"/proc/{pid}/mountinfo").read_bytes()):
+def _count_files(pid: int) -> int:
+    """Inodes in use; a link to a file and a kilobyte of extended attributes count as one, too; 0 if it is gone."""
+    try:
+        mounts = Path(f"/proc/{pid}/mountinfo").read_bytes()
+    except OSError:
+        return 0
+    count = 0
+    for device, path in _find_file_systems(mounts):
+        with contextlib.suppress(OSError):
+            # Not kept open: to close the last reference to many files takes seconds.
             descriptor = os.open(b"/proc/%d/root%b" % (pid, path), os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-            # Another one if a program of an adopted sandbox has put a link above it just now.
-            if os.fstat(descriptor).st_dev == device:
-                opened.append(descriptor)
-            else:
+            try:
+                # Another one if a program has put a link above it just now.
+                if os.fstat(descriptor).st_dev == device:
+                    status = os.statvfs(descriptor)
+                    count += status.f_files - status.f_ffree
+            finally:
                 os.close(descriptor)
-    return opened
+    return count
 
 
 def _find_file_systems(mounts: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield device and path of each file system in memory that a sandbox can write to."""
     for line in mounts.splitlines():
         mount, _, rest = line.partition(b" - ")
         _, _, device, _, path, options, *_ = mount.split(b" ")
@@ -194,23 +178,21 @@ def _find_file_systems(mounts: bytes) -> Iterator[tuple[int, bytes]]:
             yield os.makedev(int(major), int(minor)), name
 
 
-def _count_files(descriptor: int) -> int:
-    """Inodes in use; a link to a file and a kilobyte of extended attributes count as one, too."""
-    status = os.statvfs(descriptor)
-    return status.f_files - status.f_ffree
-
-
-def _kill(sandbox: WatchedSandbox, pid: int) -> bool:
-    """Kill a process of the sandbox, if it is still one. Returns False if not."""
+def _kill(sandbox: WatchedSandbox, pid: int, used: int, files: int) -> None:
+    """Kill a process of the sandbox, if it is still one."""
     with contextlib.suppress(OSError):
         descriptor = os.pidfd_open(pid)
         try:
             if start_time(sandbox.pid) == sandbox.started and pid in _find_processes(sandbox.pid):
                 signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                log.warning(
+                    "a sandbox used %d MiB of memory, %d of them for the number of its files, more than its %d: "
+                    "process %d was killed%s",
+                    *(used >> 20, files >> 20, sandbox.limit >> 20, pid),
+                    ", and with it the sandbox" if pid == sandbox.pid else "",
+                )
                 poll = select.poll()
                 poll.register(descriptor, select.POLLIN)
                 poll.poll(1000 * _END_S)  # until then its memory is not free
-                return True
         finally:
             os.close(descriptor)
-    return False
