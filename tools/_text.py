@@ -67,10 +67,10 @@ def number_folded(
     current: int | None = None,
     marked: Container[int] = (),
 ) -> str:
-    """Add line numbers as `number_lines` does, with one line in place of those of each fold."""
+    """Add line numbers as `number_lines` does, with one line in place of those of each fold, the first of those that overlap."""
     pieces, done = list[str](), 0
     for fold in folds:
-        if fold.lines.stop <= len(lines):
+        if done <= fold.lines.start and fold.lines.stop <= len(lines):
             shown = lines[done : fold.lines.start]
             if shown:
                 pieces.append(number_lines(shown, first + done, current=current, marked=marked))
@@ -84,10 +84,15 @@ def number_folded(
 def fold_unexecuted(
     blocks: Iterable[tuple[int, int]], first: int, last: int, docstrings: Iterable[range] = ()
 ) -> list[Fold]:
-    """Folds of the blocks, as first and last lines of a file, that are in the lines `first` to `last`, and of docstrings."""
-    folds = [
-        Fold(range(start - first, end - first + 1)) for start, end in blocks if first < start <= end <= last
-    ]
+    """Folds of docstrings and of blocks, as first and last lines of a file, that are in the lines `first` to `last`.
+
+    Blocks come in order and don't overlap; others are left out.
+    """
+    folds, done = list[Fold](), first
+    for start, end in blocks:
+        if done < start <= end <= last:
+            folds.append(Fold(range(start - first, end - first + 1)))
+            done = end
     inside = {index for fold in folds for index in fold.lines}
     folds += [Fold(one, is_docstring=True) for one in docstrings if one.start not in inside]
     return sorted(folds, key=lambda fold: fold.lines.start)

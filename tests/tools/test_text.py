@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from tools._text import long_docstrings, show_hidden, without_overwritten
+from tools._text import (
+    Fold,
+    fold_unexecuted,
+    long_docstrings,
+    number_folded,
+    show_hidden,
+    without_overwritten,
+)
 
 
 @pytest.mark.parametrize(
@@ -54,3 +61,15 @@ def test_docstrings_are_found_by_a_few_looks_at_each_line(piece: list[str]) -> N
     folds = list(long_docstrings(lines))
     assert lines.looks < 8 * len(lines)
     assert len(folds) == (1000 if len(piece) > 4 else 0)
+
+
+def test_folds_that_overlap_are_left_out() -> None:
+    blocks = [(1, 4), (2, 3), (3, 9), (5, 6), (6, 4), (8, 99)] + [(5, 6)] * 1000
+    assert fold_unexecuted(blocks, 1, 10, [range(1, 3), range(7, 9)]) == [
+        Fold(range(1, 3)),
+        Fold(range(4, 6)),
+        Fold(range(7, 9), is_docstring=True),
+    ]
+    lines = list("abcdefgh")
+    shown = number_folded(lines, 1, [Fold(range(1, 5)), Fold(range(2, 3)), Fold(range(6, 20))])
+    assert shown.split("\n") == ["    1  a", "  … lines 2-5 not run", "    6  f", "    7  g", "    8  h"]
