@@ -44,6 +44,11 @@ def is_same(value, other):
     return value is other or (is_atom(value) and type(value) is type(other) and value == other)
 
 
+def is_of_class(value, name):
+    """True if the class of a value, or one above it, has this qualified name. Calls no code of the program."""
+    return any(_QUALNAME(above) == name for above in _MRO(type(value)))
+
+
 def is_container(value):
     """True for a builtin container that can change."""
     return id(type(value)) in _CONTAINERS

@@ -80,18 +80,16 @@ def test_a_source_that_is_none_has_no_blocks(source: bytes) -> None:
 def test_lines_are_kept_until_the_file_changes(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text(SOURCE)
-    lines = ExecutedLines()
-    lines.keep({"a.py": [8], "gone.py": [1], "odd\0.py": [1]}, str(tmp_path))
-    assert [9, 11] in lines.unexecuted("a.py", file.stat(), file.read_bytes())
-    assert lines.unexecuted("gone.py", file.stat(), file.read_bytes()) == []
+    lines = ExecutedLines({"a.py": [8], "gone.py": [1], "odd\0.py": [1]}, str(tmp_path))
+    assert [9, 11] in lines.unexecuted("a.py", str(file), file.read_bytes())
+    assert lines.unexecuted("gone.py", str(file), file.read_bytes()) == []
     file.write_text(SOURCE + "\n")
-    assert lines.unexecuted("a.py", file.stat(), file.read_bytes()) == []
+    assert lines.unexecuted("a.py", str(file), file.read_bytes()) == []
 
 
 @pytest.mark.parametrize("found", [None, [], {"a.py": None}, {"a.py": [1] * 300_000}, {"a.py": ["8", None]}])
 def test_what_a_program_made_up_is_not_kept(found: object, tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text(SOURCE)
-    lines = ExecutedLines()
-    lines.keep(found, str(tmp_path))
-    assert lines.unexecuted("a.py", file.stat(), file.read_bytes()) == []
+    lines = ExecutedLines(found, str(tmp_path))
+    assert lines.unexecuted("a.py", str(file), file.read_bytes()) == []

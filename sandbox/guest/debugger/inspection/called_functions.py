@@ -58,10 +58,15 @@ def statements(lines):
     found, text, count = [], "", 0
     for line in lines:
         text, count = text + line, count + 1
-        if count == MAX_STATEMENT or sum(map(text.count, "([{")) <= sum(map(text.count, ")]}")):
+        if count == MAX_STATEMENT or is_closed(text):
             found.append(text)
             text, count = "", 0
     return found
+
+
+def is_closed(text):
+    """True if no bracket of a text is open at its end."""
+    return sum(map(text.count, "([{")) <= sum(map(text.count, ")]}"))
 
 
 def leading_to(code, above, text):

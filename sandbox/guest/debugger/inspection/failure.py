@@ -198,7 +198,7 @@ def _statement(frame, line):
     text = ""
     for number in range(line, line + called_functions.MAX_STATEMENT):
         text += _line_of(frame, number)
-        if _is_closed(text):
+        if called_functions.is_closed(text):
             break
     return text
 
@@ -208,13 +208,9 @@ def _statement_end(lines, line):
     text = ""
     for number in range(line, min(line + _MAX_BELOW, len(lines)) + 1):
         text += lines[number - 1]
-        if _is_closed(text):
+        if called_functions.is_closed(text):
             return number
     return line + _MAX_BELOW
-
-
-def _is_closed(text):
-    return sum(map(text.count, "([{")) <= sum(map(text.count, ")]}"))
 
 
 def _piece(lines, start, end, current, last=0):

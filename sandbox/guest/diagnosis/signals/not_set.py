@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import sites as kinds
-from ..events import is_container
+from ..events import is_container, is_of_class
 from ..safe_values import text_of
 from .view import Signal
 
@@ -12,8 +12,6 @@ _NEAR = 5
 _MAX_STORES = 3
 """Places that set an attribute; it is a common name if there are more."""
 _MAX_READS = 200
-_QUALNAME = type.__dict__["__qualname__"].__get__
-_MRO = type.__dict__["__mro__"].__get__
 
 
 def find(view):
@@ -32,7 +30,7 @@ def find(view):
         target, name = events.value_of[event], events.site(event).name
         written = events.attribute_writer(target, name, event)
         is_empty, value = _unset(events, written)
-        if not is_empty or written is None and not _has_default(events, target, name, event):
+        if not is_empty or written is None and events.class_attribute_writer(target, name, event) is None:
             continue
         found = [site for site in skipped[name] if _may_set(site, target)]
         if not 1 <= len(found) <= _MAX_STORES:
@@ -51,9 +49,8 @@ def _skipped_stores(view):
     """Name of an attribute -> the sites that would set it, did not run, and are of functions that ran."""
     events, found = view.events, {}
     ran = {events.site(event).scope for event in events.entered.values()}
-    executed = {site.number for site in events.executed_sites()}
     for site in events.sites:
-        if site.kind != kinds.BASE or site.extra[0] != "store" or site.number in executed:
+        if site.kind != kinds.BASE or site.extra[0] != "store" or events.of_site(site.number):
             continue
         if site.scope in ran and not view.is_test_code(site.scope.filename):
             found.setdefault(site.name, []).append(site)
@@ -72,13 +69,6 @@ def _unset(events, written):
     return value is None or is_plain and not value, value
 
 
-def _has_default(events, target, name, event):
-    return events.class_attribute_writer(target, name, event) is not None
-
-
 def _may_set(site, target):
     """True if a store may be one of the attribute of `target`: of `self` only in a method of its class."""
-    if site.deps != ("self",):
-        return True
-    owner = site.scope.name.rpartition(".")[0]
-    return any(_QUALNAME(above) == owner for above in _MRO(type(target)))
+    return site.deps != ("self",) or is_of_class(target, site.scope.name.rpartition(".")[0])

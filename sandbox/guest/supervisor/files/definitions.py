@@ -14,7 +14,7 @@ _MAX_COMPARED = 2000
 _MAX_NAME = 200
 _MAX_NESTED = 5000
 """Signs that may begin a nested expression. Before Python 3.10 the compiler crashes on some 100,000 levels."""
-_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 _HEAD = re.compile(r"([ \t]*)(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)")
 _CLOSING = (")", "]", "}", "#")
 
@@ -92,17 +92,21 @@ def _by_ast(data: bytes):
     waiting: list = [(module, "", False)]
     while waiting and len(found) < _MAX_DEFINITIONS:
         node, prefix, is_in_function = waiting.pop()
-        for field in _BLOCKS:
+        for field in BLOCKS:
             for child in getattr(node, field, None) or ():
                 waiting.append(_note(ast, child, prefix, is_in_function, found))
     return found
 
 
+def first_line(statement) -> int:
+    """Line at which a statement begins, with its decorators."""
+    return min([statement.lineno] + [one.lineno for one in getattr(statement, "decorator_list", ())])
+
+
 def _note(ast, node, prefix: str, is_in_function: bool, found: list) -> tuple:
     """Append the definitions that a statement is. Returns (it, prefix and kind of the scope in it)."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        first = min([node.lineno] + [decorator.lineno for decorator in node.decorator_list])
-        found.append(((prefix + node.name)[:_MAX_NAME], first, node.end_lineno))
+        found.append(((prefix + node.name)[:_MAX_NAME], first_line(node), node.end_lineno))
         return node, (prefix + node.name + ".")[:_MAX_NAME], not isinstance(node, ast.ClassDef)
     if not is_in_function and isinstance(node, (ast.Assign, ast.AnnAssign)):
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:

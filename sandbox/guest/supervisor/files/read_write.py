@@ -98,7 +98,7 @@ def read_file(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
 
         header["definitions"] = definitions.find(data, list(args["names"])[:_MAX_NAMES])
     if args.get("unexecuted") and call.state.executed_lines is not None:
-        header["unexecuted"] = call.state.executed_lines.unexecuted(workspace.relative(real), info, data)
+        header["unexecuted"] = call.state.executed_lines.unexecuted(workspace.relative(real), real, data)
     return header, data
 
 

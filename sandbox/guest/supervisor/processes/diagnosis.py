@@ -73,8 +73,7 @@ class _Runs:
     def _keep_lines(self, recording) -> None:
         """Keep the lines that have run, to tell later which of a file have not."""
         state = self._call.state
-        state.executed_lines = ExecutedLines()
-        state.executed_lines.keep((recording or {}).pop("lines", None), state.workdir)
+        state.executed_lines = ExecutedLines((recording or {}).pop("lines", None), state.workdir)
 
     def _compare(self, command: str, spectrum: dict):
         """Compare the failing run with the passing one; None, with a note, if that is not possible."""
