@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -150,6 +151,12 @@ def running(guest: Guest, *lines: str) -> int:
     return number
 
 
+def wait_for(made: Path) -> None:
+    """Wait until the program has made a file: what `running` sees is true before the first line runs."""
+    while not made.exists():
+        time.sleep(0.01)
+
+
 def test_a_wait_beside_a_cancelled_command_does_not_take_its_stop(guest: Guest) -> None:
     start(guest, "while True:\n    print(end='')\n", "n")
     for _ in range(20):
@@ -166,8 +173,7 @@ def test_a_wait_beside_a_cancelled_command_does_not_take_its_stop(guest: Guest) 
 def test_what_a_cancelled_call_would_have_told_is_told_by_the_next(guest: Guest) -> None:
     start(guest, "print('out', flush=True)\nopen('printed', 'w').close()\nwhile True:\n    pass\n", "p 1")
     number = running(guest)
-    while not (guest.workdir / "printed").exists():
-        time.sleep(0.01)
+    wait_for(guest.workdir / "printed")
     guest.client.cancel(number)
     assert guest.client.result(number)["output"] == ""
     stop = guest.client.wait()
@@ -176,10 +182,9 @@ def test_what_a_cancelled_call_would_have_told_is_told_by_the_next(guest: Guest)
 
 
 def test_cancelling_a_command_interrupts_the_program(guest: Guest) -> None:
-    start(guest, "while True:\n    pass\n", "p 1")
-    number = guest.client.start("debug.command", lines=["c"], timeout_s=60)
-    while guest.client.request("debug.state")["state"] != "running":
-        pass
+    start(guest, "open('begun', 'w').close()\nwhile True:\n    pass\n", "p 1")
+    number = running(guest)
+    wait_for(guest.workdir / "begun")
     guest.client.cancel(number)
     stop = guest.client.result(number)
     assert (stop["state"], stop["reason"]) == ("stopped", "interrupt")
