@@ -201,11 +201,13 @@ class Shown(NamedTuple):
 def select_shown(found: Diagnosis) -> Shown:
     """Select what is told: beside the calls and a finding of its own kind, neither suspects nor the way back.
 
-    Suspects are those whose calls are not told.
+    Suspects are those whose calls are not told. Beside a function that refused its arguments there is nothing else.
     """
     recording, spectrum = found.recording or Recording(), found.spectrum or Spectrum()
     suspects = recording.suspects or spectrum.suspects
     called = {(one.path, one.function) for one in recording.calls}
+    if any(one.refused for one in recording.chain):
+        return Shown([], [], [], recording.chain[:1], [], is_sure=False)
     aliases = _with_second_place(recording.aliases)
     aliases = [] if called and not any(_is_among(one, called) for one in aliases) else aliases
     is_shared = bool(aliases) and aliases[0].score >= _SURE_ALIAS

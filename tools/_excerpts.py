@@ -15,6 +15,7 @@ from tools._places import shorten
 from tools._text import (
     fold_unexecuted,
     function_docstring,
+    has_run,
     number_folded,
     number_lines,
     number_without_docstring,
@@ -52,6 +53,8 @@ _MAX_CLASS = 25
 _MAX_SMALL_FILE = 2400
 """Characters of a file that is shown whole where a function of it would be: it would be asked for next."""
 
+_LITTLE_FILE = 600
+"""Characters of such a file that is shown after other functions whatever the length of its function."""
 _LITTLE_MORE = 1.5
 """Length of such a file to that of its function up to which it is shown after other functions, too."""
 
@@ -85,6 +88,8 @@ async def read_excerpts(
 ) -> list[Excerpt]:
     """Read the functions that matter most in a diagnosis.
 
+    Of a function that refused its arguments, that one alone: nothing else has led to the failure.
+
     `shown`: paths and lines; functions with one of them are left out. `room`: characters in all, but for the first one.
     `callers`: functions that a failure passed, come right after what the findings name.
     """
@@ -94,6 +99,8 @@ async def read_excerpts(
     stored = [alias.stored for alias in told_of.aliases if not alias.places]
     shared = {(one.path, one.function) for one in stored if one.function.endswith("__init__")}
     wanted = _best_first(told_of, found.recording or Recording(), callers)
+    if any(one.refused for one in told_of.links):
+        wanted = wanted[:1]
     names: dict[str, list[str]] = {}
     for place, *_ in wanted:
         names.setdefault(place.path, []).append(place.function)
@@ -129,7 +136,7 @@ async def read_excerpts(
             continue
         whole = "" if lines else _whole_file(place.path, source)
         is_wide = len(names[place.path]) > 1 and not excerpts
-        longest = _MAX_SMALL_FILE if is_wide else min(room, _LITTLE_MORE * len(text))
+        longest = _MAX_SMALL_FILE if is_wide else min(room, max(_LITTLE_FILE, _LITTLE_MORE * len(text)))
         if whole and len(whole) <= longest:
             excerpts.append(Excerpt(place.path, "", whole))
             room -= len(whole)
@@ -280,7 +287,8 @@ def _excerpt(
     head = f"{place.path} {place.function}"
     source = list(_clipped(lines, first, last))
     if sum(map(len, source)) <= _MAX_DOCSTRING + longest:
-        folds = fold_unexecuted(marks.unexecuted, first, last, function_docstring(source))
+        unexecuted = marks.unexecuted if has_run(marks.unexecuted, first, source) else []
+        folds = fold_unexecuted(unexecuted, first, last, function_docstring(source))
         whole = _annotate(f"{head}\n{number_folded(source, first, folds)}", values)
         if len(whole) <= longest:
             return whole

@@ -22,6 +22,7 @@ _PYTEST_COUNTS = re.compile(r"(?:=+ )?\d+ [a-z]+(?:, \d+ [a-z]+)* in [\d.]+s")
 _PROGRESS = re.compile(
     r"(?:\S+\.py )?[.FEsxX]+(?: *\[ *\d+%\])?"
     r"|\S.* (?:\.\.\. (?:ok|FAIL|ERROR|skipped .*|expected failure|unexpected success)|PASSED|FAILED|ERROR)(?: *\[ *\d+%\])?"
+    r"|\w+ \([\w.]+\) \.\.\. ?"
     r"|Found \d+ test\(s\)\.|(?:Creating|Destroying) test database for alias .*"
 )
 _MAX_PROGRESS = 1000
@@ -54,6 +55,11 @@ def _ended_oddly(done: Evaluation) -> bool:
     bad = done.failed + done.errors + done.xpassed
     code = done.exit_code or 0
     return done.signal is not None or bool(done.running) or not bad or (done.runner == "pytest" and code > 2)
+
+
+def shorten_run_output(text: str) -> str:
+    """Drop what a test runner has printed, and write repeated lines once."""
+    return _fold(without_runner_text(text))
 
 
 def without_runner_text(text: str) -> str:

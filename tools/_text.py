@@ -98,6 +98,12 @@ def fold_unexecuted(
     return sorted(folds, key=lambda fold: fold.lines.start)
 
 
+def has_run(blocks: Iterable[tuple[int, int]], first: int, lines: Sequence[str]) -> bool:
+    """False if all below the head of a function, which begins at the line `first`, is in one of the blocks that have not run."""
+    head = next((index for index, line in enumerate(lines) if line.rstrip().endswith(":")), 0)
+    return not any(start <= first + head + 1 and first + len(lines) - 1 <= end for start, end in blocks)
+
+
 def number_without_docstring(lines: Sequence[str], first: int) -> str:
     """Add line numbers to the source of a function, with one line in place of a docstring of more than five."""
     return number_folded(lines, first, [Fold(one, is_docstring=True) for one in function_docstring(lines)])

@@ -13,6 +13,7 @@ from sandbox.host_files import in_thread
 from sandbox.session.debugger import Function, StopReply
 from sandbox.session.session import Session
 from sandbox.session.test_command import PYTEST
+from tools._run_output import shorten_run_output
 from tools._stop import StopAnswer
 from tools._stop import answer as stop_answer
 from tools._stop import render as render_stop
@@ -32,6 +33,9 @@ _WHOLE = 3800
 """Characters of an answer, which the source of functions fills up."""
 _LEAST_SOURCE = 3000
 """Characters of source that are shown whatever the rest takes."""
+_LEAST_SETUP = 1000
+"""Characters of the test's set-up that are shown whatever the rest takes."""
+_SETUPS = "setUp", "asyncSetUp", "setup_method"
 _NOT_FAILED = "no diagnosis: this test has not failed, neither alone nor among all tests"
 _NOT_REACHED = "no diagnosis: alone this test passes, and among all tests its failure was not reached"
 
@@ -90,6 +94,7 @@ async def diagnose(
     else:
         text, found = await _diagnose(session, report, stop, entrypoint, end, against, in_order=in_order)
     shown = stop_answer(stop, session)
+    shown = shown.model_copy(update={"output": await in_thread(shorten_run_output, shown.output)})
     if stop.test == test and not in_order:
         shown = shown.model_copy(update={"test": None})  # the client has named it
     others, more = await in_thread(_others_than, stop.test, session)
@@ -126,14 +131,16 @@ def select_called(stop: StopAnswer, found: Diagnosis) -> list[Function]:
 
 
 def _not_shown(called: list[Function], excerpts: list[Excerpt], room: int) -> Iterator[Function]:
-    """Called functions whose source is not among `excerpts`, and which have `room`."""
+    """Called functions whose source is not among `excerpts`, set-ups and those which have `room`."""
     shown = {(one.path, one.function.rpartition(".")[2]) for one in excerpts}
     whole = {one.path for one in excerpts if not one.function}
     for one in called:
         size = sum(len(line) + len(" 1234  ") for line in one.lines)
-        if one.lines and one.path not in whole and (one.path, one.function) not in shown and size <= room:
+        least = _LEAST_SETUP if one.function in _SETUPS else 0
+        is_shown = one.path in whole or (one.path, one.function) in shown
+        if one.lines and not is_shown and size <= max(room, least):
             yield one
-            room -= size
+            room = max(0, room - size)
 
 
 async def _first_failing(session: Session, report: Report, timeout_s: float) -> str | None:

@@ -316,6 +316,67 @@ class Base:
     assert text.count("def outer(self, x):") == text.count("def deep(self, x):") == 1
 
 
+async def test_of_refused_arguments_the_function_is_shown_whole_and_nothing_else(
+    make_repo: MakeRepo,
+) -> None:
+    body = "".join(f"        self.part_{number} = name\n" for number in range(80))
+    shop = f"""\
+class Cart:
+    def __init__(self):
+        self.lines = fill()
+
+    def load(self, name):
+        self.name = name
+        return self.name
+
+    def unused(self, name):
+{body}
+
+def fill():
+    return []
+"""
+    tests = "from shop import Cart\n\ndef test_bad():\n    Cart().load('a', text=False)\n\ndef test_good():\n    Cart()\n"
+    (text,) = await answers(make_repo({"shop.py": shop, "test_shop.py": tests}), ("diagnose", {}))
+    assert "refused the arguments  shop.py:5 Cart.load()" in text
+    assert text.endswith(
+        "shop.py Cart.load\n    5      def load(self, name):\n    6          self.name = name\n    7          return self.name"
+    )
+    assert "calls that matter" not in text and "def fill" not in text
+
+
+async def test_the_set_up_of_a_test_is_shown_whatever_the_rest_takes(make_repo: MakeRepo) -> None:
+    functions = "".join(
+        f"\n\ndef step_{number}(value):\n" + "    value += 1\n" * 25 + "    return value\n"
+        for number in range(8)
+    )
+    steps = "".join(f"        value = shop.step_{number}(value)\n" for number in range(8))
+    items = "            40,\n" * 20
+    tests = f"""\
+import unittest
+import shop
+
+class Test(unittest.TestCase):
+    def setUp(self):
+        self.start = [
+{items}        ][1]
+
+    def test_bad(self):
+        value = self.start
+{steps}        self.assertEqual(value, self.start)
+        print(1)
+        print(2)
+        print(3)
+        print("the end")
+
+    def test_good(self):
+        shop.step_1(1)
+"""
+    (text,) = await answers(make_repo({"shop.py": functions, "test_shop.py": tests}), ("diagnose", {}))
+    assert len(text) > 4000
+    assert "called:\n  test_shop.py:5 in setUp\n    5      def setUp(self):\n" in text
+    assert 'print("the end")' in text and "more line" not in text
+
+
 @pytest.mark.parametrize(
     ("frame", "calls", "selected"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools._run_output import without_runner_text
+from tools._run_output import shorten_run_output, without_runner_text
 
 DOUBLE, SINGLE = "=" * 70, "-" * 70
 UNITTEST = f"""\
@@ -44,10 +44,15 @@ assert 1 == 2
         (PYTEST.replace("test_a.py", "printed"), "printed .F [100%]"),
         ("printed\nSystem check identified no issues (0 silenced).\nprinted later", "printed later"),
         ("test_x (a.Case) ... ok\nprinted", "printed"),
+        ("printed\ntest_x (a.Case.test_x) ... ", "printed"),
     ],
 )
 def test_what_runners_print_is_dropped_and_nothing_else(text: str, left: str) -> None:
     assert without_runner_text(text) == left
+
+
+def test_repeated_lines_are_written_once() -> None:
+    assert shorten_run_output(f"a\nb\nb\nb\n{UNITTEST}") == "a\nb … ×3"
 
 
 @pytest.mark.parametrize(

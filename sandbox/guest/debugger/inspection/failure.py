@@ -27,6 +27,8 @@ _MAX_TEXT = 120
 TEST_LINES = 25
 _TEST_HEAD, _TEST_BELOW, _MAX_BELOW = 5, 2, 10
 """Lines of the beginning of a long test; below its failing statement; below its failing line at most."""
+_FEW_MORE = 3
+"""Lines that are shown rather than counted at the end of a test."""
 _SHORT_DOCSTRING = 3
 """Lines of a docstring of a test that is shown."""
 _DOCSTRING = re.compile(r"\s*[rRuU]?(\"\"\"|''')")
@@ -234,6 +236,7 @@ def _source_to(frame, line):
         return [], None
     start, last = _start_of(frame, lines, line), _end_of(frame, lines, line)
     end = min(_statement_end(lines, line) + _TEST_BELOW, line + _MAX_BELOW, last)
+    end = last if last - end <= _FEW_MORE else end
     docstring = _long_docstring(lines, start, line)
     if not docstring and line - start < TEST_LINES:
         return [], _piece(lines, start, end, line, last)
