@@ -27,8 +27,6 @@ from tools._places import format_place, shorten
 from tools._signals import HINT, signal_lines
 
 _MAX_SUSPECTS = 4
-_FEW_SUSPECTS = 1
-"""Of functions whose calls are not told."""
 _MAX_KEPT = 2
 _LEAST = 1.2
 """Suspicion below which kept state is not told: nearly every program keeps some."""
@@ -199,9 +197,9 @@ class Shown(NamedTuple):
 
 
 def select_shown(found: Diagnosis) -> Shown:
-    """Select what is told: beside the calls and a finding of its own kind, neither suspects nor the way back.
+    """Select what is told: beside calls no suspects, and beside calls and a finding of its own kind no way back.
 
-    Suspects are those whose calls are not told. Beside a function that refused its arguments there is nothing else.
+    Beside a function that refused its arguments there is nothing else.
     """
     recording, spectrum = found.recording or Recording(), found.spectrum or Spectrum()
     suspects = recording.suspects or spectrum.suspects
@@ -218,7 +216,6 @@ def select_shown(found: Diagnosis) -> Shown:
         aliases = []
     is_sure = is_signal or is_kept or is_shared
     kept = kept if is_sure or not called else kept[:1]
-    suspects = [one for one in suspects if (one.path, one.function) not in called]
     if not called:
         return Shown(aliases, kept, suspects[:_MAX_SUSPECTS], recording.chain[:_MAX_LINKS], [], is_sure)
     is_finding = bool(is_sure or kept or aliases)
@@ -226,7 +223,7 @@ def select_shown(found: Diagnosis) -> Shown:
     links = recording.chain[: _MAX_LINKS if recording.chain_of_value and not is_sure else few]
     most = _MAX_BESIDE if is_sure else _MAX_BESIDE_UNSURE if is_finding else _MAX_CALLS
     calls = _select_calls(recording.calls, most)
-    return Shown(aliases, kept, [] if is_finding else suspects[:_FEW_SUSPECTS], links, calls, is_sure)
+    return Shown(aliases, kept, [], links, calls, is_sure)
 
 
 def _with_second_place(aliases: list[Alias]) -> list[Alias]:

@@ -18,6 +18,7 @@ from tools._truncation import Answer, Omitted, SourceText, Truncatable
 _FEW = 3
 """Definitions that are shown with their source."""
 _MAX_LINES = 60
+_MAX_CUT, _MAX_CUT_NAME = 8, 100
 _NAME = re.compile(r"\s*(?:async\s+)?(?:def|class)\s+(\w+)")
 _REST = "Narrow `path` or `pattern`, or give `max_results`."
 
@@ -30,6 +31,8 @@ class GrepAnswer(Answer):
     total_files: int = 0
     skipped: int = 0
     incomplete: str = ""
+    not_shown: list[str] = Field(default_factory=list[str])
+    """Files with matches that were cut for want of characters, most first: `shop/cart.py 12 (lines 80-213)`."""
     given: Annotated[int, Field(exclude=True)] = 0
     """Number of matches before any was cut."""
 
@@ -46,7 +49,23 @@ class GrepAnswer(Answer):
         left = self.model_copy(update={"matches": matches}).with_omitted(
             Omitted(field="context", count=dropped, unit="lines", hint=hint)
         )
-        return super(GrepAnswer, left).shorten(cap)
+        short = super(GrepAnswer, left).shorten(cap)
+        return short.model_copy(update={"not_shown": _name_cut(self.matches, len(short.matches))})
+
+
+def _name_cut(matches: list[Match], shown: int) -> list[str]:
+    """Name the files of the matches after the first ones, with their number and lines."""
+    lines: dict[str, list[int]] = {}
+    for match in matches[shown:]:
+        lines.setdefault(match.path, []).append(match.line)
+    most = sorted(lines.items(), key=lambda item: -len(item[1]))
+    more = [plural(len(most) - _MAX_CUT, "more file")] if len(most) > _MAX_CUT else []
+    return [_cut_file(path, found) for path, found in most[:_MAX_CUT]] + more
+
+
+def _cut_file(path: str, lines: list[int]) -> str:
+    span = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]}-{lines[-1]}"
+    return f"{path[-_MAX_CUT_NAME:]} {len(lines)} ({span})"
 
 
 def _widest(match: Match) -> int:
@@ -151,7 +170,8 @@ def _head(answer: GrepAnswer) -> str:
         return f"{head}:"
     given = answer.given or shown
     reason = "characters ran out" if shown < given else "max_results"
-    return f"{head}, {shown:,} shown: {reason}"
+    rest = f"\nnot shown: {', '.join(answer.not_shown)}" if answer.not_shown else ""
+    return f"{head}, {shown:,} shown: {reason}{rest}"
 
 
 def _lines(matches: list[Match]) -> str:

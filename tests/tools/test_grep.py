@@ -38,5 +38,17 @@ def test_matches_that_are_not_shown_for_want_of_characters_are_counted_as_found(
     cut, text = truncate(answer(matches), render, data=False)
     shown = len(cut.matches)
     assert 5 < shown < 15
-    assert text.startswith(f"30 matches in 1 file, {shown} shown: characters ran out\n")
+    assert text.startswith(
+        f"30 matches in 1 file, {shown} shown: characters ran out\nnot shown: a.py {30 - shown} (lines {shown + 1}-30)\n"
+    )
     assert not any(match.before for match in cut.matches)
+
+
+def test_files_with_matches_that_are_not_shown_are_named_and_bounded() -> None:
+    matches = [Match(path=f"{'d' * 200}/{n}.py", line=7, text="x" * 100) for n in range(60)]
+    cut, text = truncate(answer(matches), render)
+    assert len(text) <= LIMIT
+    shown = len(cut.matches)
+    left = 60 - shown - 8
+    assert text.split("\n")[1].endswith(f"/{shown + 7}.py 1 (line 7), {left} more files")
+    assert cut.not_shown[0].endswith(f"d/{shown}.py 1 (line 7)") and len(cut.not_shown[0]) < 120
