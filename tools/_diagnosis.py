@@ -32,7 +32,7 @@ _LEAST = 1.2
 """Suspicion below which kept state is not told: nearly every program keeps some."""
 _SURE, _SURE_ALIAS = 2.4, 6.5
 """Suspicion of kept state, and of shared objects, that come first; beside them, and beside signals, are no others."""
-_MAX_CALLS, _MAX_BESIDE_UNSURE, _MAX_BESIDE = 10, 8, 6
+_MAX_CALLS, _MAX_BESIDE_UNSURE, _MAX_BESIDE = 10, 8, 4
 """Calls that are told, beside a finding that is not sure, and beside one that is."""
 _BEHIND = 0.15
 """Less suspicion than the first one has, by which others are left out."""

@@ -287,8 +287,8 @@ def _excerpt(
     head = f"{place.path} {place.function}"
     source = list(_clipped(lines, first, last))
     if sum(map(len, source)) <= _MAX_DOCSTRING + longest:
-        unexecuted = marks.unexecuted if has_run(marks.unexecuted, first, source) else []
-        folds = fold_unexecuted(unexecuted, first, last, function_docstring(source))
+        is_run = has_run(marks.unexecuted, first, source)  # else it may have to change as a whole
+        folds = fold_unexecuted(marks.unexecuted, first, last, function_docstring(source)) if is_run else []
         whole = _annotate(f"{head}\n{number_folded(source, first, folds)}", values)
         if len(whole) <= longest:
             return whole

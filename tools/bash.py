@@ -18,6 +18,9 @@ _BACKGROUND = (
     " entry point start both: `python server.py & sleep 2; curl …`."
 )
 
+_CLOSED = 128 + 13
+"""Exit code of a part of a pipe that SIGPIPE has ended: the next one has read enough."""
+
 
 class BashAnswer(Answer):
     """Result of a command, with stdout and stderr together."""
@@ -28,6 +31,8 @@ class BashAnswer(Answer):
     timeout_s: float | None = None
     """The limit that ended it."""
     killed: int = 0
+    pipe: list[int] = Field(default_factory=list[int])
+    """Exit codes of the parts of the command's last pipe, if one before the last has failed."""
     signal: str | None = None
 
     def gap(self, field: str, text: str, head: str, tail: str) -> str:
@@ -35,7 +40,8 @@ class BashAnswer(Answer):
         if not all(each.endswith("\n") for each in (head, before) if each):
             return super().gap(field, text, head, tail)
         first, last = _missing_lines(text, head, tail)
-        return f"[… lines {first}-{last} left out …]" if first < last else f"[… line {first} left out …]"
+        lines = f"lines {first}-{last}" if first < last else f"line {first}"
+        return f"[… {lines} of the output left out …]"
 
 
 async def bash(
@@ -59,6 +65,7 @@ async def bash(
         timed_out=done.timed_out,
         timeout_s=timeout_s if done.timed_out else None,
         killed=done.killed,
+        pipe=done.pipe if any(code not in (0, _CLOSED) for code in done.pipe[:-1]) else [],
         signal=done.signal,
     ).with_omitted(Omitted(field="output", count=done.omitted, unit="bytes", hint="They were not kept."))
     # The reason of a failure comes last; what was asked for comes first. Of several commands in one, the last matters.
@@ -102,7 +109,8 @@ def render(answer: BashAnswer) -> str:
             " (up to 3600) if it needs longer"
         )
     else:
-        end = describe_signal(answer.signal) if answer.signal else f"exit code {answer.exit_code}"
+        parts = f" (parts of the pipe: {', '.join(map(str, answer.pipe))})" if answer.pipe else ""
+        end = describe_signal(answer.signal) if answer.signal else f"exit code {answer.exit_code}{parts}"
     text = fence(f"{end}, output:", answer.output) if answer.output else f"{end}, no output"
     return text + _BACKGROUND if answer.killed and not answer.timed_out else text
 

@@ -31,8 +31,8 @@ _MAX_OTHERS, _MAX_NAME = 3, 150
 _MAX_CALLERS = 2
 _WHOLE = 3800
 """Characters of an answer, which the source of functions fills up."""
-_LEAST_SOURCE = 3000
-"""Characters of source that are shown whatever the rest takes."""
+_LEAST_SOURCE, _LEAST_BESIDE = 3000, 1500
+"""Characters of source that are shown whatever the rest takes; beside a finding that is sure."""
 _LEAST_SETUP = 1000
 """Characters of the test's set-up that are shown whatever the rest takes."""
 _SETUPS = "setUp", "asyncSetUp", "setup_method"
@@ -109,10 +109,12 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
 
     Where the diagnosis tells calls, only functions of test code are added.
     """
+    from tools._diagnosis import select_shown
     from tools._excerpts import read_excerpts
 
     answer = whole.model_copy(update={"called": []})
-    room = max(_LEAST_SOURCE, _WHOLE - len(render(answer)))
+    least = _LEAST_BESIDE if select_shown(found).is_sure else _LEAST_SOURCE
+    room = max(least, _WHOLE - len(render(answer)))
     excerpts = await read_excerpts(session, found, _places_in(answer), room, _callers_in(answer))
     functions = [one.text for one in excerpts]
     called = select_called(whole, found)

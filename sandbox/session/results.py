@@ -26,6 +26,8 @@ class ExecResult(GuestData):
     """Path of a file in the sandbox that has it in full, for some time."""
     killed: Number = 0
     """Number of processes killed at its end or deadline."""
+    pipe: Annotated[list[Number], Field(max_length=32)] = []
+    """Exit codes of the parts of its last pipe, of which `exit_code` is the last."""
     duration_s: Seconds = 0.0
     full: Short = ""
     """After a failure: the folders that are full, and the next step."""

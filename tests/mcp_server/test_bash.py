@@ -57,10 +57,18 @@ async def test_of_a_long_line_the_rest_can_be_read_as_well(connect: Connect) -> 
 
 def gap_of(shown: str, advice: str, *, file_last: bool = False) -> tuple[int, int, int, int, str]:
     """The lines that the gap names, then lines and file that the advice does."""
-    ((first, last),) = re.findall(r"\[… lines (\d+)-(\d+) left out …\]\n", shown)
+    ((first, last),) = re.findall(r"\[… lines (\d+)-(\d+) of the output left out …\]\n", shown)
     (found,) = re.findall(rf"characters of output\. Show them: {advice}\.\)", shown)
     start, stop, file = found if file_last else (*found[1:], found[0])
     return int(first), int(last), int(start), int(stop), file
+
+
+async def test_a_failure_before_the_last_part_of_a_pipe_is_told(connect: Connect) -> None:
+    async with connect(answers="text") as client:
+        failed = text(await client.call_tool("bash", {"command": "(echo 1 failed; exit 1) | tail -3"}))
+        assert failed == "exit code 0 (parts of the pipe: 1, 0), output:\n```\n1 failed\n```"
+        enough = text(await client.call_tool("bash", {"command": "seq 100000 | head -1"}))
+        assert enough == "exit code 0, output:\n```\n1\n```"
 
 
 async def test_at_a_time_out_there_is_what_was_printed_and_how_to_give_more_time(connect: Connect) -> None:

@@ -401,7 +401,7 @@ async def test_whole_output_of_a_command_is_reachable_by_tool_and_resource(
         (omitted,) = answer.structured_content["omitted"]
         uri = omitted["hint"].split('"')[1]
         kept = answer.structured_content["output"]
-        head, gap, tail = re.split(r"\[… lines (\d+-\d+) left out …\]\n", kept)
+        head, gap, tail = re.split(r"\[… lines (\d+-\d+) of the output left out …\]\n", kept)
         start, end = head.count("\n") + 1, 30_000 - tail.count("\n")
         assert gap == f"{start}-{end}"
         assert (

@@ -170,7 +170,7 @@ def test_shared_objects_and_state_come_first_and_little_of_the_rest_after_them()
     ]
     assert heads(spectrum, recording) == ["way back 6", "calls th 8", "state th 2"]
     recording["kept"][0]["score"] = 3
-    assert heads(spectrum, recording) == ["state th 2", "calls th 6"]
+    assert heads(spectrum, recording) == ["state th 2", "calls th 4"]
 
 
 def test_calls_are_nested_with_arguments_results_and_lines_that_few_passing_tests_run() -> None:
@@ -324,6 +324,13 @@ class Cart:
         self.lines = fill()
 
     def load(self, name):
+        '''Take the name.
+
+        One
+        word
+        will
+        do.
+        '''
         self.name = name
         return self.name
 
@@ -337,8 +344,9 @@ def fill():
     (text,) = await answers(make_repo({"shop.py": shop, "test_shop.py": tests}), ("diagnose", {}))
     assert "refused the arguments  shop.py:5 Cart.load()" in text
     assert text.endswith(
-        "shop.py Cart.load\n    5      def load(self, name):\n    6          self.name = name\n    7          return self.name"
+        "\n   11          do.\n   12          '''\n   13          self.name = name\n   14          return self.name"
     )
+    assert "source of functions named above:\nshop.py Cart.load\n    5      def load(self, name):\n" in text
     assert "calls that matter" not in text and "def fill" not in text
 
 

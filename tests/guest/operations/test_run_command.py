@@ -36,6 +36,27 @@ def test_cwd_env_and_an_empty_stdin(guest: Guest) -> None:
     assert caught.value.code == "path"
 
 
+def test_the_codes_of_all_parts_of_a_pipe_are_told(guest: Guest) -> None:
+    assert run(guest, "(exit 3) | (exit 2) | cat")["pipe"] == [3, 2, 0]
+    assert run(guest, "cd /\n(exit 4) | cat && true")["pipe"] == []  # the last pipe is `true`
+    assert run(guest, "true || (exit 5) | cat")["pipe"] == []
+    assert run(guest, "echo a | grep b; exit 7")["exit_code"] == 7
+    answer = run(guest, "seq 100000 | head -1; echo ${BASH_ENV-none}")
+    assert (answer["output"], answer["pipe"]) == ("1\nnone\n", [])
+
+
+def test_pipes_without_bash_reading_the_file_or_with_a_hostile_one(guest: Guest, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.write_text("A=from-own")
+    answer = run(guest, "(exit 3) | echo $A", env={"BASH_ENV": str(own)})
+    assert (answer["output"], answer["pipe"]) == ("from-own\n", [])
+    codes = "$(trap -p EXIT | grep -o '/[^ ]*codes')"
+    assert run(guest, f"F={codes}; trap - EXIT; mkfifo $F; (exit 3) | cat")["pipe"] == []
+    assert run(guest, f"F={codes}; trap - EXIT; printf '9 x ' > $F; (exit 3) | cat")["pipe"] == []
+    syntax = run(guest, "if | cat")
+    assert syntax["exit_code"] == 2 and "trap" not in syntax["output"]
+
+
 def test_argv_goes_past_the_shell(guest: Guest) -> None:
     assert guest.ask("exec", argv=["printf", "%s", "$HOME *"], timeout_s=10)["output"] == "$HOME *"
     with pytest.raises(GuestError) as caught:

@@ -12,6 +12,7 @@ import time
 from ..errors import GuestError
 from ..files.workspace import workspace_of
 from .output import HeadTail, join
+from .pipe_status import PipeStatus
 
 MAX_OUTPUT = 1 << 20
 _MAX_TEXT_JSON = 2 << 20
@@ -24,16 +25,21 @@ _TAIL = 400
 
 def execute(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
     """{command | argv, cwd, env, timeout_s, max_output, to_file} -> {"exit_code", "signal", "timed_out", "output",
-    "omitted", "gap", "kept", "kept_in", "killed", "duration_s"}.
+    "omitted", "gap", "kept", "kept_in", "killed", "pipe", "duration_s"}.
 
     `command` is run by bash (by sh if there is none). `output` is stdout and stderr in the order of arrival.
     Of more than `max_output` bytes the middle is left out: `omitted` bytes, before the character `gap`.
-    `kept` is its number for `output.read`; `kept_in` a file with it, if `to_file` asks for one. When the command
-    has ended, or at the deadline, or when the call is cancelled, everything it has started is killed: `killed`
-    processes. Progress: {"output": the last 400
+    `kept` is its number for `output.read`; `kept_in` a file with it, if `to_file` asks for one. `pipe` has the exit
+    codes of the parts of the last pipe of `command`. When the command has ended, or at the deadline, or when the call
+    is cancelled, everything it has started is killed: `killed` processes. Progress: {"output": the last 400
     characters}. Raises GuestError (invalid, not_found, path, cancelled).
     """
-    answer = run(args, call, {}, None).answer()
+    pipe = PipeStatus(args.get("command"), args.get("env"))
+    try:
+        answer = run(args, call, pipe.environment, None).answer()
+        answer["pipe"] = pipe.read()
+    finally:
+        pipe.close()
     if args.get("to_file") and answer["kept"] is not None:
         answer["kept_in"] = call.state.saved_outputs.write(answer["kept"])
     return answer, b""
