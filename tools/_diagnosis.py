@@ -220,7 +220,7 @@ def select_shown(found: Diagnosis) -> Shown:
         return Shown(aliases, kept, suspects[:_MAX_SUSPECTS], recording.chain[:_MAX_LINKS], [], is_sure)
     is_finding = bool(is_sure or kept or aliases)
     few = 0 if is_finding else _FEW_LINKS
-    links = recording.chain[: _MAX_LINKS if recording.chain_of_value and not is_sure else few]
+    links = recording.chain[: _MAX_LINKS if recording.chain_of_value and not is_finding else few]
     most = _MAX_BESIDE if is_sure else _MAX_BESIDE_UNSURE if is_finding else _MAX_CALLS
     calls = _select_calls(recording.calls, most)
     return Shown(aliases, kept, [], links, calls, is_sure)

@@ -47,6 +47,14 @@ def _overwritten(one: Signal) -> str:
     )
 
 
+def _was_expected(one: Signal) -> str:
+    store, following = one.places[:2]
+    return (
+        f"{one.name} had the expected {shorten(one.value, _MAX_TEXT)}, set at {format_place(store)}, until "
+        f"{shorten(one.other, _MAX_TEXT)} was set at {format_place(following)}: {shorten(following.text, _MAX_TEXT)}"
+    )
+
+
 def _used_up(one: Signal) -> str:
     made, used, again = one.places[:3]
     return (
@@ -107,6 +115,7 @@ _LINES: dict[str, Callable[[Signal], str]] = {
     "not_handed_on": _not_handed_on,
     "returned": _returned,
     "overwritten": _overwritten,
+    "was_expected": _was_expected,
     "used_up": _used_up,
     "left_behind": _left_behind,
     "missed_key": _missed_key,

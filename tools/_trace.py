@@ -386,7 +386,7 @@ def _cut_middle(text: str, limit: int) -> str:
     head = _count_fitting(lines, room * 3 // 5)
     tail = _count_fitting(reversed(lines[head:]), room * 2 // 5)
     left = len(lines) - head - tail
-    middle = f"… {left} lines left out: name fewer functions, or a higher `max_events` shows more"
+    middle = f"… {left} lines left out: name fewer functions, or give `max_events` above 1000"
     return "\n".join([*lines[:head], middle, *lines[len(lines) - tail :]])
 
 

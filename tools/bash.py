@@ -58,7 +58,7 @@ async def bash(
     Over 4,000 characters the middle is cut. No .git.
     """
     to_file = "view" in hidden_tools.get()
-    done = await session.run(command, timeout_s=timeout_s, cwd=cwd, env=env, to_file=to_file)
+    done = await session.run(command, timeout_s=timeout_s, cwd=cwd, env=env, to_file=to_file, with_pipe=True)
     answer = BashAnswer(
         exit_code=done.exit_code,
         output=without_overwritten(mark_gap(done.output, done.gap, done.omitted)),

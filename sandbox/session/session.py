@@ -290,10 +290,12 @@ class Session:
         env: dict[str, str] | None = None,
         on_progress: OnProgress | None = None,
         to_file: bool = False,
+        with_pipe: bool = False,
     ) -> ExecResult:
         """Run a shell command. Processes that it leaves running are ended with it.
 
         `to_file`: save a long output in a file, too, so that the next command can read it.
+        `with_pipe`: also find the exit codes of all parts of its last pipe.
 
         Raises:
             InvalidArgument: an empty command, or a bad name in `env`.
@@ -307,6 +309,7 @@ class Session:
             "timeout_s": timeout_s,
             "max_output": MAX_OUTPUT,
             "to_file": to_file,
+            "with_pipe": with_pipe,
         }
         return validate(
             ExecResult, (await self.request("exec", args, timeout_s=timeout_s, on_progress=on_progress))[0]

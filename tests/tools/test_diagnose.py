@@ -168,7 +168,7 @@ def test_shared_objects_and_state_come_first_and_little_of_the_rest_after_them()
     recording["kept"] = [
         {"written": GROUP, "read": GROUP, "name": "self.seen", "function": "merged", "score": 1.5}
     ]
-    assert heads(spectrum, recording) == ["way back 6", "calls th 8", "state th 2"]
+    assert heads(spectrum, recording) == ["calls th 8", "state th 2"]
     recording["kept"][0]["score"] = 3
     assert heads(spectrum, recording) == ["state th 2", "calls th 4"]
 

@@ -31,6 +31,8 @@ _MIN_TEXT = 6
 _MAX_ALIKE = 2
 """Functions with the same code as another one; more of them are a pattern of the program."""
 _COUNTING = ("len", "count", "sum", "index", "find")
+_TELLING = 1.2
+"""Suspicion from which on kept state is told."""
 _FARNESS = 0.03
 """Suspicion that one step further from the failure must outweigh."""
 
@@ -57,6 +59,8 @@ class _Analysis:
         also = [(_APPEARED, event) for event in appeared.union(self._wrong_changes)]
         self._slice = Slice(events, self._starts() + also, _MAX_SLICE)
         self._recorded = Calls(events)
+        self._found_in = {}
+        """Function -> frame of the call in which a finding happened."""
 
     @guarded
     def _in_order(self, sides):
@@ -132,6 +136,8 @@ class _Analysis:
             for score, *one, of_peers in changed
         ]
         found += [(one[0], self._alias(*one[1:], is_parted=True)) for one in parted]
+        for _, stored, _, change, *_ in sorted(changed, key=lambda each: -each[0])[:1]:
+            self._note_calls(change, stored)
         lines = self._sources.lines_that_repeat
         several = repeated.find(self._events, lines, test, self._score, self._slice.distance)
         found += [(one[0], self._repeated(*one[1:])) for one in several]
@@ -183,6 +189,9 @@ class _Analysis:
         found = kept_state.find(
             self._events, self._recorded, test, self._score, self._slice.distance, wrong_at
         )
+        for score, write, read, *_ in found[:1]:
+            if score >= _TELLING:
+                self._note_calls(read, write)
         holders = kept_state.holders(self._events, [(write, read) for _, write, read, *_ in found], test)
         return [
             {
@@ -205,6 +214,11 @@ class _Analysis:
             }
             for (score, write, read, scope, arguments, between), holder in zip(found, holders)
         ]
+
+    def _note_calls(self, *happened):
+        """Note the calls in which the events of a finding happened: their values tell more than those of other calls."""
+        for event in happened:
+            self._found_in.setdefault(self._events.site(event).scope, self._events.frame_of[event])
 
     def _type_before(self, write):
         """Type of the value that a written attribute had before, if the new one has another; else empty."""
@@ -270,8 +284,9 @@ class _Analysis:
 
     @guarded
     def _values(self):
-        """Places where wrong values appeared first; of common ones, the changes that put them into an object."""
-        found = self._appeared or list(self._wrong_changes.items())
+        """Places where wrong values appeared first; of common ones but None, the changes that put them into an object."""
+        changes = [(event, value) for event, value in self._wrong_changes.items() if value is not None]
+        found = self._appeared or changes
         return [self._value_at(event, value, not self._appeared) for event, value in found[:2]]
 
     def _value_at(self, event, value, is_change):
@@ -296,7 +311,13 @@ class _Analysis:
     def _calls(self):
         told = {frame_number(frame, self._events.modules) for frame, _ in self._frames}
         calls, functions = call_tree.select_calls(
-            self._events, self._recorded, self._job.is_test_code, self._score, self._slice.distance, told
+            self._events,
+            self._recorded,
+            self._job.is_test_code,
+            self._score,
+            self._slice.distance,
+            told,
+            self._found_in,
         )
         return {
             "calls": [{**self._place(one.pop("entered")), **one} for one in calls],

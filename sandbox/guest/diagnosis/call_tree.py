@@ -27,7 +27,7 @@ _MAX_ON_LINE = 60
 
 
 class _Function:
-    """A function that a test has called: how often, how suspect, and the call nearest to the failure, told for all."""
+    """A function that a test has called: how often, how suspect, and the call that is told for all."""
 
     __slots__ = ("above", "calls", "constructs", "distance", "frame", "length", "line", "score")
 
@@ -45,14 +45,15 @@ class _Function:
         return score - _CONSTRUCTING * self.constructs
 
 
-def select_calls(events, calls, is_test, score, distance, told):
+def select_calls(events, calls, is_test, score, distance, told, found_in):
     """Select the calls that matter most, in order, and count the functions that the test has called.
 
     Each is {entered: event of its start, depth: among those selected, called_at: line of the test or 0, calls: of
     its function, suspect_line, score, arguments, result, lines: see `_lines`}. `is_test(filename)`; `score(site)`: its
-    suspicion; `distance`: event -> steps from the failure; `told`: frames that the answer tells anyway.
+    suspicion; `distance`: event -> steps from the failure; `told`: frames that the answer tells anyway;
+    `found_in`: function -> frame of the call that is told of it, instead of the one nearest to the failure.
     """
-    functions = _functions(events, is_test, score, distance)
+    functions = _functions(events, is_test, score, distance, found_in)
     ranked = sorted(functions, key=lambda one: (-one.rank(), one.frame))
     ranked = [one for one in ranked if one.frame not in told][:_MAX_CALLS]
     frames, selected = {one.frame for one in ranked}, []
@@ -87,7 +88,7 @@ def only_describing(events):
     return describing - others
 
 
-def _functions(events, is_test, score, distance):
+def _functions(events, is_test, score, distance, found_in):
     """The functions outside of tests that ran after the first test function had begun, and were called by one.
 
     Without tests: those that the failing code of a module has called. Without the start of the test, which a long one
@@ -124,8 +125,10 @@ def _functions(events, is_test, score, distance):
             key = (score(site), -nearest_of_site.get(site.number, _FAR), -site.line)
             if key > best.get(site.scope, (-1,)):
                 best[site.scope], one.line = key, site.line
-    for one in functions.values():
-        one.above = _callers(events, one.frame, is_test)
+    for scope, one in functions.items():
+        for frame in (found_in.get(scope, one.frame), one.frame):
+            if not one.above:
+                one.frame, one.above = frame, _callers(events, frame, is_test)
     return [one for one in functions.values() if one.above]
 
 

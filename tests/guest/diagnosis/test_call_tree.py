@@ -207,3 +207,38 @@ class Cell:
     made, put = calls_of(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
     assert (made.function, put.function) == ("Cell.__init__", "Cell.put")
     assert put.score - made.score >= 0.25
+
+
+def test_of_a_function_that_reads_kept_state_the_call_that_read_it_is_told(diagnose: Diagnose) -> None:
+    shop = """\
+class Prices:
+    def __init__(self):
+        self._known = {}
+
+    def find(self, name, country):
+        if name not in self._known:
+            self._known[name] = name + country
+        return self._known[name]
+
+    def label(self, name, country):
+        return "%s!" % self.find(name, country)
+"""
+    tests = (
+        HEAD
+        + """\
+    def test_bad(self):
+        prices = Prices()
+        first, second = prices.label("tea", "FR"), prices.label("tea", "IT")
+        self.assertEqual([first, second, prices.find("milk", "DE")], ["teaFR!", "teaIT!", "milkDE"])
+"""
+    )
+    (found,) = [
+        one
+        for one in calls_of(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE))
+        if one.function == "Prices.find"
+    ]
+    assert (found.arguments, found.result, found.called_at) == (
+        "name='tea', country='IT'",
+        "'teaFR'",
+        7,
+    )

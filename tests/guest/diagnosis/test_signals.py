@@ -732,3 +732,64 @@ def test_other_differences_and_orders_that_nothing_sorted_are_not_told(
     rows = "catalog([Row('a', 2), Row('b', 1), Row('c', 3)])"
     found = signals(diagnose, shop, f"self.assertEqual({rows}, {expected})")
     assert not any("in another order" in one for one in found)
+
+
+SUBTITLES = """\
+class File:
+    def __init__(self):
+        self.rate = 0
+        self.lines = 0
+
+def read(text, rate=None):
+    file = File()
+    parse(file, text)
+    file.rate = rate
+    return file
+
+def parse(file, text):
+    for line in text.split():
+        file.rate = float(line)
+"""
+
+
+def test_an_attribute_that_had_the_expected_value_before_is_told(diagnose: Diagnose) -> None:
+    assert signals(diagnose, SUBTITLES, "self.assertEqual(read('24.5').rate, 24.5)") == [
+        "rate had the expected 24.5, set at shop.py:14 parse(), until None was set at shop.py:9 read(): file.rate = rate"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shop", "bad"),
+    [
+        (SUBTITLES, "self.assertEqual(read('24.5').rate, 23.0)"),  # it never had it
+        (SUBTITLES, "self.assertEqual(read('24.5').rate, 0)"),  # a default
+        (
+            SUBTITLES.replace("file.rate = float(line)", "file.rate += 1"),
+            "self.assertEqual(read('a b', 2).rate, 1)",
+        ),
+        (SUBTITLES, "file = read('24.5', 1.5); file.rate = 2.5; self.assertEqual(file.rate, 1.5)"),
+    ],
+)
+def test_an_attribute_that_never_had_the_expected_value_or_counts_is_not_told(
+    diagnose: Diagnose, shop: str, bad: str
+) -> None:
+    assert signals(diagnose, shop, bad) == []
+
+
+def test_an_item_that_had_the_expected_value_before_is_told(diagnose: Diagnose) -> None:
+    shop = """\
+        def fill(places):
+            places["b"]["rate"] = "right"
+            for name in places:
+                keep(places[name], "wrong")
+            return places
+
+        def keep(place, value):
+            place["rate"] = value
+        """
+    bad = "self.assertEqual(fill({'a': {}, 'b': {}})['b']['rate'], 'right')"
+    (found,) = signals(diagnose, shop, bad)
+    assert found.startswith(
+        "item 'rate' had the expected 'right', set at shop.py:2 fill(), until 'wrong' was set"
+    )
+    assert found.endswith(' at shop.py:8 keep(): place["rate"] = value')

@@ -12,7 +12,9 @@ from tests.guest.operations.conftest import Guest
 
 
 def run(guest: Guest, command: str, **args: Any) -> dict[str, Any]:
-    return guest.ask("exec", command=command, **{"timeout_s": 60, "max_output": 1 << 20, **args})
+    return guest.ask(
+        "exec", command=command, **{"timeout_s": 60, "max_output": 1 << 20, "with_pipe": True, **args}
+    )
 
 
 def test_output_and_exit_code(guest: Guest) -> None:

@@ -14,6 +14,7 @@ from . import (
     overwritten,
     returned_itself,
     used_up,
+    was_expected,
 )
 from .view import View
 
@@ -22,6 +23,7 @@ _KINDS = (
     (arguments.find_not_handed_on, 1),
     (returned_itself.find, 1),
     (overwritten.find, 1),
+    (was_expected.find, 1),
     (used_up.find, 1),
     (left_behind.find, 1),
     (missed_key.find, 1),

@@ -21,14 +21,14 @@ _MAX_SIZE = 200
 class PipeStatus:
     """A file to which bash writes the codes when a command ends. There is none without a pipe, or without room for it."""
 
-    def __init__(self, command, env) -> None:
+    def __init__(self, command, env, home: str) -> None:
         self.environment: dict = {}
         """Variables for the command."""
         self._folder = ""
         if _START in os.environ or _START in (env or {}) or not _PIPE.search(command or ""):
             return
         try:
-            self._folder = tempfile.mkdtemp(prefix="pdbox-")
+            self._folder = tempfile.mkdtemp(prefix="pipe-", dir=home)
             start = os.path.join(self._folder, "start")
             told = 'printf "%%s " "${PIPESTATUS[@]}" 2>/dev/null >|%s' % shlex.quote(self._codes)
             with open(start, "w", encoding="utf-8") as file:

@@ -24,17 +24,18 @@ _TAIL = 400
 
 
 def execute(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
-    """{command | argv, cwd, env, timeout_s, max_output, to_file} -> {"exit_code", "signal", "timed_out", "output",
+    """{command | argv, cwd, env, timeout_s, max_output, to_file, with_pipe} -> {"exit_code", "signal", "timed_out", "output",
     "omitted", "gap", "kept", "kept_in", "killed", "pipe", "duration_s"}.
 
     `command` is run by bash (by sh if there is none). `output` is stdout and stderr in the order of arrival.
     Of more than `max_output` bytes the middle is left out: `omitted` bytes, before the character `gap`.
     `kept` is its number for `output.read`; `kept_in` a file with it, if `to_file` asks for one. `pipe` has the exit
-    codes of the parts of the last pipe of `command`. When the command has ended, or at the deadline, or when the call
-    is cancelled, everything it has started is killed: `killed` processes. Progress: {"output": the last 400
-    characters}. Raises GuestError (invalid, not_found, path, cancelled).
+    codes of the parts of the last pipe of `command`, if `with_pipe` asks for them. When the command has ended, or at
+    the deadline, or when the call is cancelled, everything it has started is killed: `killed` processes. Progress:
+    {"output": the last 400 characters}. Raises GuestError (invalid, not_found, path, cancelled).
     """
-    pipe = PipeStatus(args.get("command"), args.get("env"))
+    command = args.get("command") if args.get("with_pipe") else None
+    pipe = PipeStatus(command, args.get("env"), call.state.home)
     try:
         answer = run(args, call, pipe.environment, None).answer()
         answer["pipe"] = pipe.read()
