@@ -53,7 +53,9 @@ async def open_session(
     """
     source = await in_thread(find_source, request, policy)
     limit = policy.limits.workspace_bytes
-    async with packing(source.folder, limit, ahead=not source.guard, whole=request.whole) as packed:
+    async with packing(
+        source.folder, limit, ahead=not source.guard, whole=request.whole, hashed=source.has_setup
+    ) as packed:
         plan = await plan_session(backend, request, source, policy, progress)
         session, begin = await _begin(backend, plan.spec, request, identity, progress, tasks, take)
         try:
@@ -98,9 +100,9 @@ async def _left_out(packed: Packing | None) -> str:
 
 
 def _digest_of(source: Source, packed: Packing | None) -> str | None:
-    """Return a digest of the uploaded repository; None if its content is not known on this machine."""
+    """Return a digest of the uploaded repository; None if its content is not known on this machine, or not needed."""
     if packed is not None:
-        return packed.digest.hexdigest()
+        return packed.digest.hexdigest() if packed.digest else None
     return None if source.archive or source.url else source.inside or "empty"
 
 

@@ -21,13 +21,16 @@ AHEAD = 4
 class Packing:
     """Selection of the files of a folder for a sandbox, and their tar stream."""
 
-    def __init__(self, folder: Path, limit_bytes: int, *, ahead: bool, whole: bool) -> None:
-        """`ahead`: produce the stream too; else only select the files. `whole`: all that `.gitignore` matches too."""
+    def __init__(self, folder: Path, limit_bytes: int, *, ahead: bool, whole: bool, hashed: bool) -> None:
+        """`ahead`: produce the stream too; else only select the files. `whole`: all that `.gitignore` matches too.
+
+        `hashed`: compute `digest`.
+        """
         self._folder = folder
         self._limit_bytes = limit_bytes
         self._ahead = ahead
         self._whole = whole
-        self.digest = hashlib.sha256()
+        self.digest = hashlib.sha256() if hashed else None
         """Of the names, modes and contents that were packed, without times."""
         self.late: frozenset[str] = frozenset()
         """Files that were copied after the selected ones: git tracks them although `.gitignore` matches them."""
@@ -61,7 +64,7 @@ class Packing:
 
 @asynccontextmanager
 async def packing(
-    folder: Path | None, limit_bytes: int, *, ahead: bool, whole: bool
+    folder: Path | None, limit_bytes: int, *, ahead: bool, whole: bool, hashed: bool
 ) -> AsyncGenerator[Packing | None]:
     """Pack `folder` while the body runs; None if there is no folder.
 
@@ -71,7 +74,7 @@ async def packing(
     if folder is None:
         yield None
         return
-    work = Packing(folder, limit_bytes, ahead=ahead, whole=whole)
+    work = Packing(folder, limit_bytes, ahead=ahead, whole=whole, hashed=hashed)
     with work.pieces:
         async with run_alongside(work.run):
             yield work

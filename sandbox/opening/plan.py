@@ -42,6 +42,8 @@ class Source:
 
     Empty if they are known only after the upload.
     """
+    has_setup: bool = False
+    """True if set-up commands for `folder` may run, of which a later session can have the result."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,21 @@ def find_source(request: SessionRequest, policy: Policy) -> Source:
     if not place.is_dir():
         return Source(archive=place)
     is_guarded = request.guard and not request.ref
-    return Source(folder=place, guard=_to_guard(place, request.read_only) if is_guarded else [])
+    return Source(
+        folder=place,
+        guard=_to_guard(place, request.read_only) if is_guarded else [],
+        has_setup=policy.setups is not None and _has_setup(place, request),
+    )
+
+
+def _has_setup(folder: Path, request: SessionRequest) -> bool:
+    """True if set-up commands may run: of the request, or of the repository, whose revision `ref` may have others.
+
+    Its configuration is parsed after the upload: here it is enough that there is one.
+    """
+    if request.setup is not None or request.ref:
+        return request.setup != ()
+    return "pdbox" in _host_text(folder / "pyproject.toml")
 
 
 def _check_folder(place: str) -> str:

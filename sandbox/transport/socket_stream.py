@@ -159,7 +159,8 @@ class StreamProtocol(asyncio.Protocol):
     def write(self, data: bytes) -> None:
         if self.lost:
             raise anyio.BrokenResourceError
-        self._open().write(data)
+        # As a view: asyncio takes slices of what the other side does not take at once.
+        self._open().write(memoryview(data))
 
     def write_eof(self) -> None:
         if not self.lost:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 import threading
@@ -41,6 +42,34 @@ def test_frames_sent_by_many_threads_stay_whole(ends: tuple[frames.FrameSocket, 
     assert all(payload == b"%d" % header["n"] * 9999 for header, payload in received)
 
 
+def test_large_payloads_and_what_follows_them_are_told_apart_however_they_arrive(
+    ends: tuple[frames.FrameSocket, socket.socket],
+) -> None:
+    ours, theirs = ends
+    payloads = [os.urandom(size) for size in (1 << 20, 3, (1 << 16) + 1, 0, frames.MAX_PAYLOAD, 70_000)]
+    data = b"".join(frames.pack({"n": n}, payload) for n, payload in enumerate(payloads))
+    pieces = [data[:9], data[9:14], data[14:20], data[20 : 1 << 20], data[1 << 20 :]]
+    sender = threading.Thread(target=lambda: [theirs.sendall(piece) for piece in pieces])
+    sender.start()
+    for n, payload in enumerate(payloads):
+        assert ours.receive() == ({"n": n}, payload)
+    sender.join()
+
+
+def test_a_large_payload_is_received_further_after_a_time_limit(
+    ends: tuple[frames.FrameSocket, socket.socket],
+) -> None:
+    ours, theirs = ends
+    data = frames.pack({}, bytes(range(256)) * 400)
+    theirs.sendall(data[:80_000])
+    ours.sock.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        ours.receive()
+    ours.sock.setblocking(True)
+    theirs.sendall(data[80_000:])
+    assert ours.receive() == ({}, bytes(range(256)) * 400)
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -51,6 +80,7 @@ def test_frames_sent_by_many_threads_stay_whole(ends: tuple[frames.FrameSocket, 
         struct.pack(">II", 2, 0) + b"\xff\xff",
         struct.pack(">II", 100000, 0) + b"[" * 100000,
         struct.pack(">II", 20, 0) + b"{}",
+        struct.pack(">II", 2, 1 << 20) + b"{}" + b"x" * 99_999,
         b"\0\0",
     ],
     ids=[
@@ -61,6 +91,7 @@ def test_frames_sent_by_many_threads_stay_whole(ends: tuple[frames.FrameSocket, 
         "no utf-8",
         "too deep",
         "cut off",
+        "cut off in a large payload",
         "no lengths",
     ],
 )

@@ -50,6 +50,11 @@ class Call:
         self._lock = threading.Lock()
         self._callbacks: list = []
 
+    @property
+    def pipe(self) -> int | None:
+        """Descriptor of the pipe that requests arrive in; None if it is a socket."""
+        return self._connection.pipe
+
     def progress(self, data: dict, payload: bytes = b"") -> None:
         """Send the host progress or a part of the answer. A lost connection is not an error."""
         self._connection.send({"id": self.number, "progress": data}, payload)
@@ -122,6 +127,11 @@ class Connection:
         self._stream = stream
         self._lock = threading.Lock()
         self._calls: dict = {}
+
+    @property
+    def pipe(self) -> int | None:
+        """Descriptor of the pipe that requests arrive in; None if it is a socket."""
+        return self._stream.read_fd if isinstance(self._stream, FramePipe) else None
 
     def greet(self) -> None:
         """Say hello."""

@@ -47,6 +47,7 @@ class Call:
     def __init__(self, state: State) -> None:
         self.state = state
         self.operation = OPERATIONS["eval"]
+        self.pipe: int | None = None
         self.cancelled = threading.Event()
         self.told: list[dict[str, Any]] = []
         self.pieces: list[bytes] = []

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import io
+import os
 import stat
 import tarfile
 import zipfile
@@ -66,6 +68,18 @@ def test_pieces_that_overtake_each_other_are_taken_in_their_order(guest: Guest, 
             pool.submit(guest.ask, "files.extract", piece, data="more", number=number)
     assert guest.ask("files.extract", data="end")["bytes"] == len(data)
     assert (guest.root / "pkg" / "run.sh").read_bytes() == b"#!/bin/sh\n"
+
+
+def test_the_pipe_of_the_connection_is_wide_as_long_as_an_archive_comes(guest: Guest) -> None:
+    call = guest.call()
+    call.pipe, other = os.pipe()
+    sizes = [fcntl.fcntl(call.pipe, fcntl.F_GETPIPE_SZ)]
+    for step in ("begin", "end"):
+        extraction.extract({"data": step}, b"", call)  # pyright: ignore[reportUnknownMemberType]
+        sizes.append(fcntl.fcntl(call.pipe, fcntl.F_GETPIPE_SZ))
+    os.close(call.pipe)
+    os.close(other)
+    assert sizes == [1 << 16, 1 << 20, 1 << 16]
 
 
 def test_a_piece_that_came_before_is_refused(guest: Guest) -> None:

@@ -59,10 +59,13 @@ def opened(backend: DockerBackend, place: Place, repo: Path, kept: KeptSetups) -
     """Opens a session of this owner."""
 
     @asynccontextmanager
-    async def opened(*setup: str, owner: str = "", **changes: object) -> AsyncGenerator[Session]:
+    async def opened(
+        *setup: str, owner: str = "", configured: bool = False, **changes: object
+    ) -> AsyncGenerator[Session]:
         identity = Identity(uuid.uuid4().hex, owner or place.owner, place.owner)
         policy = replace(Policy(roots=(repo,), limits=SMALL, setups=kept), **changes)
-        request = SessionRequest(repo=str(repo), python="3.11", setup=setup or SETUP)
+        chosen = None if configured else setup or SETUP
+        request = SessionRequest(repo=str(repo), python="3.11", setup=chosen)
         async with open_task_group() as tasks:
             session = await open_session(backend, request, policy, identity, quiet, tasks)
             try:
@@ -92,6 +95,15 @@ async def test_the_same_set_up_of_the_same_files_does_not_run_again(opened: Open
     assert not said
     os.utime(repo / "pkg" / "mod.py", (0, 0))  # times don't matter
     assert await run_of(opened()) == (first, True)
+
+
+async def test_the_repositorys_own_set_up_does_not_run_again_either(opened: Open, repo: Path) -> None:
+    (repo / "pyproject.toml").write_text(f'[tool.pdbox]\nsetup = "{SETUP[0]}"\n')
+    first, said = await run_of(opened(configured=True))
+    assert not said
+    assert await run_of(opened(configured=True)) == (first, True)
+    (repo / "old.txt").write_text("new\n")
+    assert (await run_of(opened(configured=True)))[0] != first
 
 
 async def test_a_set_up_begins_with_all_that_it_changed(opened: Open) -> None:

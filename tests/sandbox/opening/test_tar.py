@@ -192,14 +192,52 @@ def test_a_pattern_that_would_take_for_ever_is_passed_over(tmp_path: Path) -> No
     assert set(members(tmp_path)) == {".gitignore", "a" * 200}
 
 
-def test_a_file_that_shrinks_while_it_is_copied_keeps_the_stream_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [100, FIRST_PIECE + 10, 1_500_000])
+def test_a_file_that_shrinks_while_it_is_copied_keeps_the_stream_whole(tmp_path: Path, size: int) -> None:
     repository(tmp_path, {"a.bin": "x" * 3_000_000, "b.py": "ok = 1\n"})
     stream = pieces(tmp_path, ["a.bin", "b.py"])
     first = next(stream)
-    os.truncate(tmp_path / "a.bin", 100)
+    os.truncate(tmp_path / "a.bin", size)
     with tarfile.open(fileobj=io.BytesIO(first + b"".join(stream))) as archive:
-        file = archive.extractfile("b.py")
+        content, file = archive.extractfile("a.bin"), archive.extractfile("b.py")
+        assert content is not None and content.read().rstrip(b"\0").strip(b"x") == b""
         assert file is not None and file.read() == b"ok = 1\n"
+
+
+def test_content_of_every_size_goes_in_as_it_is_and_into_the_digest(tmp_path: Path) -> None:
+    edges = [
+        0,
+        1,
+        511,
+        512,
+        (1 << 16) - 1,
+        1 << 16,
+        FIRST_PIECE,
+        PIECE - 512,
+        PIECE,
+        PIECE + 1,
+        3 * PIECE + 7,
+    ]
+    contents = {f"{size}.bin": os.urandom(size) for size in edges}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    digest = Recorded()
+    stream = b"".join(pieces(tmp_path, list(contents), digest=digest))
+    with tarfile.open(fileobj=io.BytesIO(stream)) as archive:
+        found = {name: file.read() for name in contents if (file := archive.extractfile(name)) is not None}
+    assert found == contents
+    assert all(content in digest.data for content in contents.values())
+
+
+class Recorded:
+    """All that a digest was updated with."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def update(self, data: bytes | memoryview, /) -> None:
+        """Take in more bytes."""
+        self.data += data
 
 
 def test_a_repository_over_the_limit_is_refused_with_both_sizes(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ _COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")
 _TIMEOUT_S = 300.0
 _PIECE_S = 60.0
 _CHUNK = 1 << 20
+_WIDE, _USUAL = 1 << 20, 1 << 16
+"""Bytes that a pipe holds: while it has an archive in it, and else."""
 _F_SETPIPE_SZ = 1031  # `fcntl` has the name since Python 3.10
 _END = 1024
 """Bytes of zeros at the end of a tar archive."""
@@ -40,6 +42,7 @@ def extract(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
         if workspace.extraction is not None:
             workspace.extraction.abandon()
         workspace.extraction = Extraction(workspace, call.state.children, bool(args.get("unwrap")))
+        _resize(call.pipe, _WIDE)
         return {}, b""
     running = workspace.extraction
     if step not in ("more", "end") or running is None:
@@ -50,6 +53,8 @@ def extract(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
         running.feed(int(args["number"]), payload)
         return {}, b""
     workspace.extraction = None
+    # The pages that all pipes of a user may have are few: many open sessions must not use them up.
+    _resize(call.pipe, _USUAL)
     files, size = running.finish()
     return {"files": files, "bytes": size}, b""
 
@@ -170,12 +175,14 @@ def _write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _widen(pipe: int) -> None:
-    """Have a pipe hold 1 MiB: its two ends wake each other less often."""
+def _resize(pipe: int | None, size: int) -> None:
+    """Have a pipe hold `size` bytes. The two ends of a wide one wake each other less often."""
+    if pipe is None:
+        return
     try:
-        fcntl.fcntl(pipe, _F_SETPIPE_SZ, 1 << 20)
+        fcntl.fcntl(pipe, _F_SETPIPE_SZ, size)
     except OSError:
-        pass  # not Linux, or its user has enough of that memory
+        pass  # not Linux, no pipe, more is in it, or its user has enough of that memory
 
 
 class _TarProgram:
@@ -189,7 +196,7 @@ class _TarProgram:
         self._errors = tempfile.TemporaryFile()
         self._names = tempfile.TemporaryFile()
         read_fd, self._fd = os.pipe()
-        _widen(self._fd)
+        _resize(self._fd, _WIDE)
         # `-p`: exact modes. Links that lead outside are made last by GNU tar, so nothing is written through
         # them. `-b`: it reads and writes 256 KiB at once, not 10.
         argv = ["tar", "-x", "-v", "-p", "--no-same-owner", "-b", "512", "-f", "-", "-C", root]
