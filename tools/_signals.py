@@ -48,7 +48,7 @@ def _overwritten(one: Signal) -> str:
 
 
 def _was_expected(one: Signal) -> str:
-    store, following = one.places[:2]
+    following, store = one.places[:2]
     return (
         f"{one.name} had the expected {shorten(one.value, _MAX_TEXT)}, set at {format_place(store)}, until "
         f"{shorten(one.other, _MAX_TEXT)} was set at {format_place(following)}: {shorten(following.text, _MAX_TEXT)}"

@@ -341,6 +341,7 @@ class _Analysis:
         found = finding.find(
             self._events, self._recorded, self._sources, test, self._score, self._slice.distance, self._sides
         )
+        self._note_calls(*(one.event for one in found if one.event is not None))
         return [
             {
                 "kind": one.kind,

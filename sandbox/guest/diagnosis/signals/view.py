@@ -21,9 +21,11 @@ _OTHER_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda
 class Signal:
     """A finding: its places are (file, line, function), as its kind has them."""
 
-    def __init__(self, kind, rank, places, name="", value="", other="", holder=""):
+    def __init__(self, kind, rank, places, name="", value="", other="", holder="", event=None):
         self.kind, self.rank, self.places = kind, rank, places
         self.name, self.value, self.other, self.holder = name, value, other, holder
+        self.event = event
+        """An event of the call whose values tell more than those of other calls of its function; None if none does."""
 
 
 class Function:

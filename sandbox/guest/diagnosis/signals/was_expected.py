@@ -17,7 +17,7 @@ _MAX_STORES = 1000
 def find(view):
     """Yield a signal for each attribute or item read near the failure that had the expected value before it got the wrong one.
 
-    Not for values of a constructor, counters, and what a test sets. Places: the store of the expected value, the next one.
+    Not for values of a constructor, counters, and what a test sets. Places: the store after that of the expected value, that one.
     Its name: the attribute, or the key of the item; its value: the expected one; its other: what was set then.
     """
     _, actual, expected = view.sides or (None, None, None)
@@ -36,10 +36,16 @@ def find(view):
         (store, _), (following, other) = stores[right[-1] : right[-1] + 2]
         scopes = [view.events.site(one).scope for one in (store, following)]
         if not any(view.is_test_code(one.filename) or one.name.endswith("__init__") for one in scopes):
-            places = [view.place(store), view.place(following)]
+            places = [view.place(following), view.place(store)]
             name = _name(view.events, event)
             yield Signal(
-                "was_expected", 1.0 / (1 + distance), places, name, text_of(expected), text_of(other)
+                "was_expected",
+                1.0 / (1 + distance),
+                places,
+                name,
+                text_of(expected),
+                text_of(other),
+                event=following,
             )
 
 
