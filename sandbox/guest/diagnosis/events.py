@@ -266,6 +266,16 @@ class Events:
         found = self._attributes.get((owner, name), ())
         return found[bisect_left(found, after + 1) :]
 
+    def all_stores(self):
+        """Events that set an attribute or an item, in order."""
+        found = [
+            event
+            for number, events in self._by_site.items()
+            if self.sites[number].kind in (kinds.BASE, kinds.ITEM) and self.sites[number].extra[0] == "store"
+            for event in events
+        ]
+        return sorted(found)
+
     def class_attribute_writer(self, target, name, event):
         """Last event before `event` that set a name in the body of the class of `target`, or of one above it."""
         kind = target if type(target) is type else type(target)

@@ -793,3 +793,21 @@ def test_an_item_that_had_the_expected_value_before_is_told(diagnose: Diagnose) 
         "item 'rate' had the expected 'right', set at shop.py:2 fill(), until 'wrong' was set"
     )
     assert found.endswith(' at shop.py:8 keep(): place["rate"] = value')
+
+
+@pytest.mark.parametrize(
+    ("bad", "is_told"),
+    [
+        ("self.assertEqual([vars(read('24.5', 30.5))], [{'rate': 24.5, 'lines': 0}])", True),
+        ("self.assertEqual([vars(read('24.5', 30.5))], [{'rate': 24.0, 'lines': 0}])", False),
+        (
+            "self.assertEqual([vars(read('1', 2))], [{'rate': 1, 'lines': 0}])",
+            False,
+        ),  # 1 may be there by chance
+    ],
+)
+def test_a_part_of_a_container_that_was_as_expected_before_is_told(
+    diagnose: Diagnose, bad: str, is_told: bool
+) -> None:
+    told = "rate had the expected 24.5, set at shop.py:14 parse(), until 30.5 was set at shop.py:9 read(): file.rate = rate"
+    assert signals(diagnose, SUBTITLES, bad) == ([told] if is_told else [])
