@@ -40,7 +40,6 @@ from sandbox.docker.container import (
 from sandbox.docker.engine import Engine, Image
 from sandbox.docker.precompile import Compiler
 from sandbox.errors import BackendUnavailable, InvalidArgument, PdboxError, SandboxError, SandboxLost
-from sandbox.host_files import send_pieces
 from sandbox.image_names import AllowedImages, parse
 from sandbox.server_files import ServerFiles
 from sandbox.spec import ImageChoice, ImageRequest, SandboxInfo, SandboxSpec
@@ -102,6 +101,11 @@ class DockerBackend(Backend):
                 self._engine = None
 
     @property
+    def can_guard(self) -> bool:
+        """False below another runtime: gVisor lets programs rename over root's files in sticky folders."""
+        return not self.runtime
+
+    @property
     def server_files(self) -> ServerFiles:
         """Files that tell which servers live."""
         return self.servers
@@ -137,9 +141,7 @@ class DockerBackend(Backend):
             spec,
             server=await self.call(self.servers.hold),
             runtime=self.runtime,
-            # gVisor lets users without the right to it rename over a file in a sticky folder. So files that are
-            # read-only are put back below another runtime.
-            guarded=spec.guarded and not self.runtime,
+            guarded=spec.guarded and self.can_guard,
         )
         boot = _boot(spec)
         create = partial(
@@ -160,7 +162,7 @@ class DockerBackend(Backend):
             raise
         if self._tasks is not None:
             self._tasks.start_soon(self._compiler.compile, engine, image, spec.user)
-        return DockerSandbox(
+        sandbox = DockerSandbox(
             self,
             container,
             image.reference,
@@ -172,6 +174,14 @@ class DockerBackend(Backend):
             spec.guarded,
             spec.user,
         )
+        if spec.guarded:
+            try:
+                await sandbox.open_workspace()
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await sandbox.aclose()
+                raise
+        return sandbox
 
     async def living(self) -> Sequence[SandboxInfo]:
         """List all running containers of pdbox, of every server."""
@@ -416,20 +426,33 @@ class DockerSandbox(Sandbox):
             return stream
         return await self._exec(self._boot.relay_arguments())
 
-    async def add_protected_files(self, pieces: Iterator[bytes]) -> bool:
-        """Extract as root.
+    @property
+    def is_guarded(self) -> bool:
+        """True if the workspace is root's."""
+        return self._guarded
+
+    async def open_workspace(self) -> None:
+        """Let all users create files in the workspace, which is root's.
+
+        Raises:
+            SandboxError: it failed; SandboxLost: the container is gone.
+        """
+        await self._run_as_root(guest_bundle.lock_readonly_arguments(self._boot.workdir))
+
+    async def make_roots(self, folder: str) -> None:
+        """Move the files as root.
 
         Other users can't change its files and sticky folders; root has no capabilities either.
 
         Raises:
             SandboxError: it failed; SandboxLost: the container is gone.
         """
-        if not self._guarded:
-            return False
-        stream = await self._exec(guest_bundle.extract_readonly_arguments(self._boot.workdir), user="0:0")
+        await self._run_as_root(guest_bundle.lock_readonly_arguments(self._boot.workdir, folder))
+
+    async def _run_as_root(self, arguments: Sequence[str]) -> None:
+        stream = await self._exec(arguments, user="0:0")
         try:
             with anyio.fail_after(PROTECT_S):
-                await send_pieces(pieces, stream)
                 answer = await stream.receive()
         except (TimeoutError, anyio.EndOfStream, anyio.BrokenResourceError) as exc:
             words = " / ".join(stream.stderr)[-400:]
@@ -438,7 +461,6 @@ class DockerSandbox(Sandbox):
             await anyio.aclose_forcefully(stream)
         if answer.strip() != b"done":
             raise SandboxError("The read-only files could not be put into the sandbox.")
-        return True
 
     async def run_apart(self, arguments: Sequence[str], folders: Sequence[str]) -> ByteStream | None:
         """Run it by an exec. The system is read-only, so programs write to the tmpfs alone.

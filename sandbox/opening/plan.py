@@ -7,13 +7,12 @@ import json
 import os
 import posixpath
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from sandbox.backend import Backend, Progress
 from sandbox.errors import InvalidArgument
 from sandbox.host_files import in_thread, open_regular
-from sandbox.ignore_rules import Pairs, Rules, rule_lines
 from sandbox.opening import tar
 from sandbox.opening.policy import Policy
 from sandbox.opening.project_config import OwnSettings
@@ -37,11 +36,8 @@ class Source:
     url: str | None = None
     inside: str | None = None
     """A folder of the image."""
-    guard: Pairs = field(default_factory=list[tuple[str, bool]])
-    """Rules for files of `folder` that programs must not change.
-
-    Empty if they are known only after the upload.
-    """
+    guard: bool = False
+    """True if programs are likely to be kept from changing some files. It is known for sure after the upload."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,7 @@ async def plan_session(
         image=chosen.image,
         image_id=chosen.image_id,
         workdir=PurePosixPath(source.inside or request.workdir or "/workspace"),
-        guarded=bool(source.guard),
+        guarded=source.guard,
         network=request.network or policy.setup_network,
         mounts=policy.mounts,
         origin=chosen.origin,
@@ -110,23 +106,23 @@ def find_source(request: SessionRequest, policy: Policy) -> Source:
     repo = request.repo
     if request.in_place or not repo:
         return Source()
+    guard = request.guard and any(map(str.strip, request.read_only))
     if repo.startswith("image:"):
         place = repo.removeprefix("image:")
         if not place.startswith("/") or ".." in place.split("/") or not request.image:
             raise InvalidArgument(f"`{repo}` must be `image:/absolute/path`, together with `image`.")
-        return Source(inside=_check_folder(place))
+        return Source(inside=_check_folder(place), guard=guard)
     if re.match(r"(https?|git|ssh)://", repo):
         if not (policy.setup_network or request.network):
             raise InvalidArgument(
                 f"Cloning {repo} needs a network, and this server's sandboxes have none.",
                 "Start it with `--setup-network`, or give the path of a clone.",
             )
-        return Source(url=repo)
+        return Source(url=repo, guard=guard)
     place = tar.resolve_repository(repo, policy.roots)
     if not place.is_dir():
-        return Source(archive=place)
-    is_guarded = request.guard and not request.ref
-    return Source(folder=place, guard=_to_guard(place, request.read_only) if is_guarded else [])
+        return Source(archive=place, guard=guard)
+    return Source(folder=place, guard=guard or (request.guard and _has_rules(place)))
 
 
 def _check_folder(place: str) -> str:
@@ -139,9 +135,8 @@ def _check_folder(place: str) -> str:
     return place
 
 
-def _to_guard(folder: Path, more: tuple[str, ...]) -> Pairs:
-    lines = (*rule_lines(_host_text(folder / ".debugreadonly"), ".debugreadonly"), *more)
-    return Rules(read_only=lines).for_tools()["read_only"] if any(map(str.strip, lines)) else []
+def _has_rules(folder: Path) -> bool:
+    return bool(_host_text(folder / ".debugreadonly").strip())
 
 
 def _host_text(file: Path) -> str:

@@ -29,6 +29,7 @@ _OP_MODULES = (
     "files.extract",
     "files.search",
     "files.changes",
+    "files.lock",
     "processes.run_command",
     "processes.test_run",
     "processes.diagnosis",
