@@ -9,10 +9,10 @@ the folder is an error.
 """
 
 import os
-import shutil
 import stat
 import sys
 
+PIECE = 1 << 20
 OPEN = 0o1777
 """Mode of folders: all users can create files, and only root can remove or rename root's."""
 PLACE = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -36,11 +36,12 @@ def main():
 
 def move_all(source, target):
     """Move the entries of the open folder `source` into the open folder `target`."""
-    for name in os.listdir(source):
-        mode = os.stat(name, dir_fd=source, follow_symlinks=False).st_mode
-        if stat.S_ISDIR(mode):
+    with os.scandir(source) as entries:
+        kinds = [(one.name, one.is_dir(follow_symlinks=False), one.is_symlink()) for one in entries]
+    for name, is_folder, is_link in kinds:
+        if is_folder:
             move_folder(name, source, target)
-        elif stat.S_ISLNK(mode):
+        elif is_link:
             os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
             os.unlink(name, dir_fd=source)
         else:
@@ -65,16 +66,23 @@ def move_folder(name, source, target):
 
 def copy_file(name, source, target):
     """Copy a regular file with its time. Of its mode only the right to execute is kept."""
-    with os.fdopen(os.open(name, CONTENT, dir_fd=source), "rb") as old:
-        info = os.fstat(old.fileno())
+    old = os.open(name, CONTENT, dir_fd=source)
+    new = -1
+    try:
+        info = os.fstat(old)
         if not stat.S_ISREG(info.st_mode):
             raise OSError("not a regular file")
-        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=target)
-        with os.fdopen(fd, "wb") as new:
-            shutil.copyfileobj(old, new, 1 << 20)
-            new.flush()
-            os.utime(fd, ns=(info.st_mtime_ns, info.st_mtime_ns))
-            os.fchmod(fd, 0o555 if info.st_mode & 0o100 else 0o444)
+        new = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=target)
+        # Without file objects, which take half of the time for small files.
+        while data := os.read(old, PIECE):
+            while data:
+                data = data[os.write(new, data) :]
+        os.utime(new, ns=(info.st_mtime_ns, info.st_mtime_ns))
+        os.fchmod(new, 0o555 if info.st_mode & 0o100 else 0o444)
+    finally:
+        os.close(old)
+        if new != -1:
+            os.close(new)
 
 
 main()

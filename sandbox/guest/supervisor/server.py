@@ -29,13 +29,13 @@ _OP_MODULES = (
     "files.extract",
     "files.search",
     "files.changes",
-    "files.lock",
     "processes.run_command",
     "processes.test_run",
     "processes.diagnosis",
     "processes.trace",
     "files.certificates",
     "files.nearest_line",
+    "files.lock",
 )
 
 
