@@ -94,6 +94,10 @@ class Shown:
             raise NotFound(f"`{name}` is not for this connection, which has its own session.", there_are)
         raise NotFound(f"`{name}` is not a tool of the profile {self.profile.text[:100]!r}.", there_are)
 
+    def is_name(self, name: str) -> bool:
+        """True if a tool has that name, whether the client sees it or not."""
+        return name in self.tools or name in self.hidden
+
     def has(self, *names: str) -> bool:
         """True if the client sees all these tools."""
         return all(name in self.tools for name in names)

@@ -105,14 +105,16 @@ class PdboxServer(MCPServer[Any]):
         ongoing, answer = Ongoing(name, arguments, caller()), None
         shown = self._shown()
         hidden_tools.set(shown.hidden)
+        # What is no tool's name may be anything, and the log needs none of it.
+        logged = name if shown.is_name(name) else "unknown tool"
         try:
-            with logs.record_call(name, _request_id(context), ongoing.owner, redactor):
+            with logs.record_call(logged, _request_id(context), ongoing.owner, redactor):
                 async with _report_progress(shown.tools.get(name), context, redactor) as report:
                     # Failures become results before they reach the task group in there, which would wrap them.
                     answer = await self._pending.answer(
                         ongoing,
                         lambda: answer_safely(
-                            name, self._call(ongoing, shown, report, redactor, _meta(context)), redactor
+                            logged, self._call(ongoing, shown, report, redactor, _meta(context)), redactor
                         ),
                         lambda: report.message,
                         current(self._defaults),
@@ -222,8 +224,7 @@ class PdboxServer(MCPServer[Any]):
         redactor: Redactor,
         meta: Mapping[str, Any] | None,
     ) -> CallToolResult:
-        tool = shown.find(ongoing.tool)
-        parsed = tool.parse(ongoing.arguments)
+        tool, parsed = self._parse(ongoing, shown, redactor)
         options = current(self._defaults)
         given = parsed.pop(SESSION_ID, None)
         if shown.is_bound and given is not None:
@@ -251,6 +252,28 @@ class PdboxServer(MCPServer[Any]):
 
         # What a program prints is searched for secrets: of much of it in a thread, which lets other calls through.
         return await anyio.to_thread.run_sync(finish) if _is_long(answer) else finish()
+
+    def _parse(self, ongoing: Ongoing, shown: Shown, redactor: Redactor) -> tuple[Tool, dict[str, Any]]:
+        """The tool of a call and its arguments. The names in an error are masked by the secrets of all sessions of its owner.
+
+        Raises:
+            NotFound: there is no such tool.
+            InvalidArgument: unknown, missing or invalid arguments.
+        """
+        try:
+            tool = shown.find(ongoing.tool)
+            return tool, tool.parse(ongoing.arguments)
+        except PdboxError:
+            for session in self._store.list_held(ongoing.owner):
+                redactor.learn(session.metadata.env)
+                redactor.learn(session.sandbox.environ)
+            # Masked before the error shortens them: of half a secret nobody could tell any more what it is.
+            ongoing.tool = redactor.text(ongoing.tool[:_MAX_NAME])
+            ongoing.arguments = {
+                redactor.text(name[:_MAX_NAME]): value for name, value in ongoing.arguments.items()
+            }
+            shown.find(ongoing.tool).parse(ongoing.arguments)
+            raise
 
     async def _run(
         self,
@@ -437,6 +460,8 @@ def _origin(context: Context[Any, Any] | None, options: ConnectionOptions) -> Or
     return Origin.of(client, request.protocol_version, request.meta, options)
 
 
+_MAX_NAME = 4_000
+"""Characters of a tool's or an argument's name that are searched for secrets; errors show far fewer."""
 _LONG = 8_000
 """Characters of an answer that is dealt with in a thread."""
 _ITEM = 20

@@ -12,7 +12,7 @@ from typing import ClassVar
 import anyio.to_thread
 from anyio.abc import ByteStream
 
-from sandbox.errors import InvalidArgument, SandboxLost
+from sandbox.errors import InvalidArgument, SandboxError, SandboxLost
 from sandbox.server_files import ServerFiles
 from sandbox.spec import ImageChoice, ImageRequest, Lifetime, SandboxInfo, SandboxSpec
 
@@ -50,15 +50,20 @@ class Sandbox(ABC):
             SandboxLost: the sandbox is gone.
         """
 
-    async def add_protected_files(self, pieces: Iterator[bytes]) -> bool:
-        """Extract a tar stream into the empty workspace, so that programs can't change or remove its files.
+    @property
+    def is_guarded(self) -> bool:
+        """True if `make_roots` works here."""
+        return False
 
-        Returns False if this sandbox can't do it; then nothing was done. Needs `SandboxSpec.guarded`.
+    async def make_roots(self, folder: str) -> None:
+        """Move all that is in a folder of the workspace into the workspace, and make it root's.
+
+        Programs can neither change nor remove it then. `folder` is relative.
 
         Raises:
             SandboxError: it failed, or the sandbox is gone.
         """
-        return False
+        raise SandboxError("This sandbox has no files that programs can't change.")
 
     async def run_apart(self, arguments: Sequence[str], folders: Sequence[str]) -> ByteStream | None:
         """Run a Python beside the guest, as the user of programs, and return its standard streams.
@@ -103,6 +108,11 @@ class Backend(ABC):
     """Starts and finds sandboxes of one kind."""
 
     name: ClassVar[str]
+
+    @property
+    def can_guard(self) -> bool:
+        """True if sandboxes with `SandboxSpec.guarded` keep programs from changing read-only files."""
+        return False
 
     @abstractmethod
     def lifespan(self) -> AbstractAsyncContextManager[None]:

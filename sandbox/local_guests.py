@@ -66,8 +66,8 @@ class Record:
 
     @property
     def own_folders(self) -> Sequence[Path]:
-        """Folders that go with the guest."""
-        return [Path(self.base)] if self.in_place else [Path(self.base), Path(self.workspace)]
+        """Folders that go with the guest, that of the record last: without it nobody would find the others."""
+        return [Path(self.base)] if self.in_place else [Path(self.workspace), Path(self.base)]
 
     @property
     def file(self) -> Path:
@@ -143,7 +143,11 @@ class LocalBackend(Backend):
         for folder in sorted(runtime_folder(self.environ).iterdir()):
             server = f"{self.name}-{folder.name.partition('-')[0]}"
             if server in dead and not (folder / _RECORD).exists():
-                await remove(folder)
+                workspace = self.workspace_of(folder)
+                await remove(workspace)
+                # What was started may still write there: then the next sweep does it.
+                if not await anyio.to_thread.run_sync(os.path.lexists, workspace):
+                    await remove(folder)
         await super().sweep(user)
 
     async def new_folder(self) -> tuple[str, Path]:
@@ -156,6 +160,10 @@ class LocalBackend(Backend):
         base = runtime_folder(self.environ) / f"{tag}-{uuid.uuid4().hex[:8]}"
         base.mkdir(mode=0o700)
         return server, base
+
+    def workspace_of(self, base: Path) -> Path:
+        """The folder of a sandbox for its workspace, by its own folder."""
+        return base / "workspace"
 
     async def size(self, found: SandboxInfo) -> int:
         """Bytes of its own files."""

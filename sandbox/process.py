@@ -66,7 +66,7 @@ base=$1; workspace=$2; shift 2
     echo "$guest"
     exec >&- 2>&-
     wait "$guest"
-    [ ! -e "$base/sandbox.json" ] || rm -rf -- "$base" ${workspace:+"$workspace"}
+    [ ! -e "$base/sandbox.json" ] || rm -rf -- ${workspace:+"$workspace"} "$base"
 } &
 """
 
@@ -119,16 +119,18 @@ class ProcessBackend(LocalBackend):
         # Once the guest is there nothing waits before its record is written: a cancelled start would leave it behind.
         server, base = await self.new_folder()
         mark = spec.key or uuid.uuid4().hex
-        workspace = self._in_place or Path(tempfile.mkdtemp(prefix="pdbox-workspace-"))
+        workspace = self._in_place or self.workspace_of(base)
         workdir = PurePosixPath(workspace)
         boot = guest_bundle.Boot(PurePosixPath(base / "guest"), workdir, spec.lifetime, pooled=spec.pooled)
         env = {**spec.env, MARK: mark}
         try:
+            if not self._in_place:
+                workspace.mkdir(mode=0o700)
             stream, pid = await self._start_guest(env, python, boot, base, workspace)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 _kill_marked(mark)
-                await remove(base, *([] if self._in_place else [workspace]))
+                await remove(*([] if self._in_place else [workspace]), base)
             raise
         record = Record(
             key=spec.key,
@@ -152,6 +154,10 @@ class ProcessBackend(LocalBackend):
         record.write()
         self.servers.note(str(pid))
         return ProcessSandbox(record, self.environ, boot, stream, self.servers)
+
+    def workspace_of(self, base: Path) -> Path:
+        """Outside of the folder for sockets: that is often small, and nothing for others to see."""
+        return Path(tempfile.gettempdir()) / f"pdbox-workspace-{base.name}"
 
     async def adopt(self, found: SandboxInfo) -> Sandbox:
         """Take over a guest that `find` returned.

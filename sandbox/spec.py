@@ -72,7 +72,7 @@ class SandboxSpec:
     workdir: PurePosixPath = PurePosixPath("/workspace")
     """Folder of the repository inside. A backend may choose another one and report it."""
     guarded: bool = False
-    """True if `Sandbox.add_protected_files` will put some files into the workspace."""
+    """True if some files are likely to be read-only: `Sandbox.make_roots` will be called if the backend can do that."""
     network: bool = False
     env: dict[str, str] = field(default_factory=dict[str, str])
     mounts: tuple[tuple[str, str], ...] = ()

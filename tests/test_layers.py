@@ -123,7 +123,7 @@ def test_arrows_between_rooms_point_down(file: Path) -> None:
             "relay.py",
             "launch.py",
             "precompile.py",
-            "extract_readonly.py",
+            "lock_readonly.py",
             "setup_changes.py",
         )
 

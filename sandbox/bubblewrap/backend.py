@@ -223,7 +223,7 @@ class BubblewrapBackend(LocalBackend):
             started=start_time(pid),
             created=time.time(),
             base=str(base),
-            workspace=str(base / "workspace"),
+            workspace=str(self.workspace_of(base)),
             python=str(python.executable),
             user=spec.user,
             source=spec.source,

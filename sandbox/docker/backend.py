@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -19,7 +19,7 @@ import anyio.to_thread
 from anyio.abc import ByteStream, TaskGroup
 
 from sandbox.backend import Backend, Progress, Sandbox
-from sandbox.concurrency import KeyedLocks
+from sandbox.concurrency import KeyedLocks, run_alongside
 from sandbox.docker import images
 from sandbox.docker.attach import AttachedStream, attach, open_stream
 from sandbox.docker.container import (
@@ -40,7 +40,6 @@ from sandbox.docker.container import (
 from sandbox.docker.engine import Engine, Image
 from sandbox.docker.precompile import Compiler
 from sandbox.errors import BackendUnavailable, InvalidArgument, PdboxError, SandboxError, SandboxLost
-from sandbox.host_files import send_pieces
 from sandbox.image_names import AllowedImages, parse
 from sandbox.server_files import ServerFiles
 from sandbox.spec import ImageChoice, ImageRequest, SandboxInfo, SandboxSpec
@@ -102,6 +101,11 @@ class DockerBackend(Backend):
                 self._engine = None
 
     @property
+    def can_guard(self) -> bool:
+        """False below another runtime: gVisor lets programs rename over root's files in sticky folders."""
+        return not self.runtime
+
+    @property
     def server_files(self) -> ServerFiles:
         """Files that tell which servers live."""
         return self.servers
@@ -137,9 +141,7 @@ class DockerBackend(Backend):
             spec,
             server=await self.call(self.servers.hold),
             runtime=self.runtime,
-            # gVisor lets users without the right to it rename over a file in a sticky folder. So files that are
-            # read-only are put back below another runtime.
-            guarded=spec.guarded and not self.runtime,
+            guarded=spec.guarded and self.can_guard,
         )
         boot = _boot(spec)
         create = partial(
@@ -153,7 +155,7 @@ class DockerBackend(Backend):
         container = await self.call(create)
         self.servers.note(container[:12])
         try:
-            stream = await self._start_guest(engine, container, image)
+            stream = await self._start_guest(engine, container, image, spec.workdir if spec.guarded else None)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self.remove_container(engine, container)
@@ -322,14 +324,45 @@ class DockerBackend(Backend):
             number = await self.call_apart(engine.exec_create, container, argv, user, env)
             return await open_stream(engine.endpoint(), f"/v{engine.api}/exec/{number}/start", body)
 
-    async def _start_guest(self, engine: Engine, container: str, image: Image) -> ByteStream:
-        """Attach, start, send the guest, and wait for its first bytes. Returns the stream."""
+    async def lock_readonly(self, container: str, workdir: PurePosixPath, *folder: str) -> None:
+        """Open the workspace of a container, which is root's, to all users; or make root's what is in a `folder` of it.
+
+        Raises:
+            SandboxError: it failed; SandboxLost: the container is gone.
+        """
+        arguments = guest_bundle.lock_readonly_arguments(workdir, *folder)
+        stream = await self.exec(container, ["/bin/sh", "-c", PROBE, "pdbox", *arguments], "0:0")
+        answer = b""
+        try:
+            with suppress(TimeoutError, anyio.EndOfStream, anyio.BrokenResourceError):
+                with anyio.fail_after(PROTECT_S):
+                    answer = await stream.receive()
+        finally:
+            await anyio.aclose_forcefully(stream)
+        if answer.strip() != b"done":
+            words = " / ".join(stream.stderr)[-400:]
+            raise SandboxError(f"The read-only files could not be put into the sandbox. {words}".strip())
+
+    async def _start_guest(
+        self, engine: Engine, container: str, image: Image, guarded: PurePosixPath | None
+    ) -> ByteStream:
+        """Attach, start, send the guest, and wait for its first bytes. Returns the stream.
+
+        `guarded`: a workspace that is root's.
+        """
         stream = await attach(engine.endpoint(), engine.api, container)
+
+        async def open_workspace() -> None:
+            if guarded is not None:
+                await self.lock_readonly(container, guarded)
+
         try:
             await self.call(engine.start, container)
             with anyio.fail_after(START_S):
                 started = PushbackStream(stream)
-                if await started.send_first(await self.call(self._compiler.package, image)):
+                async with run_alongside(open_workspace):
+                    is_up = await started.send_first(await self.call(self._compiler.package, image))
+                if is_up:
                     return started
         except (TimeoutError, anyio.BrokenResourceError) as exc:
             await anyio.aclose_forcefully(stream)
@@ -416,29 +449,20 @@ class DockerSandbox(Sandbox):
             return stream
         return await self._exec(self._boot.relay_arguments())
 
-    async def add_protected_files(self, pieces: Iterator[bytes]) -> bool:
-        """Extract as root.
+    @property
+    def is_guarded(self) -> bool:
+        """True if the workspace is root's."""
+        return self._guarded
+
+    async def make_roots(self, folder: str) -> None:
+        """Move the files as root.
 
         Other users can't change its files and sticky folders; root has no capabilities either.
 
         Raises:
             SandboxError: it failed; SandboxLost: the container is gone.
         """
-        if not self._guarded:
-            return False
-        stream = await self._exec(guest_bundle.extract_readonly_arguments(self._boot.workdir), user="0:0")
-        try:
-            with anyio.fail_after(PROTECT_S):
-                await send_pieces(pieces, stream)
-                answer = await stream.receive()
-        except (TimeoutError, anyio.EndOfStream, anyio.BrokenResourceError) as exc:
-            words = " / ".join(stream.stderr)[-400:]
-            raise SandboxError(f"The read-only files could not be put into the sandbox. {words}") from exc
-        finally:
-            await anyio.aclose_forcefully(stream)
-        if answer.strip() != b"done":
-            raise SandboxError("The read-only files could not be put into the sandbox.")
-        return True
+        await self._owner.lock_readonly(self._container, self._boot.workdir, folder)
 
     async def run_apart(self, arguments: Sequence[str], folders: Sequence[str]) -> ByteStream | None:
         """Run it by an exec. The system is read-only, so programs write to the tmpfs alone.

@@ -56,6 +56,11 @@ class ContainerBackend(DockerBackend):
         self._container = container
         self._workdir = workdir
 
+    @property
+    def can_guard(self) -> bool:
+        """False: its files are somebody else's."""
+        return False
+
     async def choose(self, wanted: ImageRequest, progress: Progress) -> ImageChoice:
         """Choose nothing: the container has its image."""
         return ImageChoice()

@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 
 from sandbox.backend import Backend, Progress
 from sandbox.concurrency import run_alongside
-from sandbox.errors import SandboxLost
+from sandbox.errors import SandboxError, SandboxLost
 from sandbox.host_files import in_thread
 from sandbox.opening.kept_setups import Reuse
 from sandbox.opening.packing import Packing, packing
@@ -52,10 +52,30 @@ async def open_session(
         BackendUnavailable: no sandbox is available.
     """
     source = await in_thread(find_source, request, policy)
+    opened = partial(_open, backend, request, policy, identity, progress, tasks, take, restore)
+    session = await opened(source)
+    if session is None:
+        # Its workspace must be root's from the start on. For most repositories that is known before.
+        session = await opened(replace(source, guard=True))
+    if session is None:
+        raise SandboxError("The read-only files of the repository can't be kept from programs.")
+    return session
+
+
+async def _open(
+    backend: Backend,
+    request: SessionRequest,
+    policy: Policy,
+    identity: Identity,
+    progress: Progress,
+    tasks: TaskGroup,
+    take: Take | None,
+    restore: Restore | None,
+    source: Source,
+) -> Session | None:
+    """Open a session; None if its sandbox has to be a guarded one, and is not."""
     limit = policy.limits.workspace_bytes
-    async with packing(
-        source.folder, limit, ahead=not source.guard, whole=request.whole, hashed=source.has_setup
-    ) as packed:
+    async with packing(source.folder, limit, whole=request.whole, hashed=source.has_setup) as packed:
         plan = await plan_session(backend, request, source, policy, progress)
         session, begin = await _begin(backend, plan.spec, request, identity, progress, tasks, take)
         try:
@@ -67,13 +87,16 @@ async def open_session(
                 sources = await source_env(session, policy.sources)
                 # A clone needs it too. The metadata is saved later, by `prepare`.
                 session.metadata = replace(session.metadata, env=sources)
-                guarded = await upload_repository(session, source, packed, progress)
+                await upload_repository(session, source, packed, progress)
             if request.ref:
                 await check_out(session, request.ref)
             notice = f"{plan.notice} {await _left_out(packed)}".strip()
             content = _digest_of(source, packed)
             reuse = Reuse.of(policy.setups, plan.spec, request, identity.owner, content)
-            await prepare(session, request, notice, guarded, sources, progress, restore, reuse)
+            can_guard = backend.can_guard
+            if not await prepare(session, request, notice, can_guard, sources, progress, restore, reuse):
+                await session.aclose()
+                return None
             if plan.spec.network and not request.network:
                 await session.sandbox.cut_network()
         except BaseException:  # cancellation too: no sandbox without a session

@@ -21,14 +21,10 @@ AHEAD = 4
 class Packing:
     """Selection of the files of a folder for a sandbox, and their tar stream."""
 
-    def __init__(self, folder: Path, limit_bytes: int, *, ahead: bool, whole: bool, hashed: bool) -> None:
-        """`ahead`: produce the stream too; else only select the files. `whole`: all that `.gitignore` matches too.
-
-        `hashed`: compute `digest`.
-        """
+    def __init__(self, folder: Path, limit_bytes: int, *, whole: bool, hashed: bool) -> None:
+        """`whole`: all that `.gitignore` matches too. `hashed`: compute `digest`."""
         self._folder = folder
         self._limit_bytes = limit_bytes
-        self._ahead = ahead
         self._whole = whole
         self.digest = hashlib.sha256() if hashed else None
         """Of the names, modes and contents that were packed, without times."""
@@ -37,7 +33,7 @@ class Packing:
         self._chosen: tar.Selected | None = None
         self._known = anyio.Event()
         self._packed, self.pieces = anyio.create_memory_object_stream[bytes](AHEAD)
-        """The stream, in pieces; empty if it is not produced ahead."""
+        """The stream, in pieces."""
 
     async def run(self) -> None:
         """Select and pack. Returns when all pieces have been taken.
@@ -50,10 +46,7 @@ class Packing:
                 partial(tar.select, self._folder, self._limit_bytes, whole=self._whole)
             )
             self._known.set()
-            if self._ahead:
-                await send_pieces(
-                    tar.pieces(self._folder, self._chosen.paths, digest=self.digest), self._packed
-                )
+            await send_pieces(tar.pieces(self._folder, self._chosen.paths, digest=self.digest), self._packed)
 
     async def selection(self) -> tar.Selected:
         """Wait for `run` to select the files, and return them."""
@@ -64,7 +57,7 @@ class Packing:
 
 @asynccontextmanager
 async def packing(
-    folder: Path | None, limit_bytes: int, *, ahead: bool, whole: bool, hashed: bool
+    folder: Path | None, limit_bytes: int, *, whole: bool, hashed: bool
 ) -> AsyncGenerator[Packing | None]:
     """Pack `folder` while the body runs; None if there is no folder.
 
@@ -74,7 +67,7 @@ async def packing(
     if folder is None:
         yield None
         return
-    work = Packing(folder, limit_bytes, ahead=ahead, whole=whole, hashed=hashed)
+    work = Packing(folder, limit_bytes, whole=whole, hashed=hashed)
     with work.pieces:
         async with run_alongside(work.run):
             yield work

@@ -7,13 +7,13 @@ import json
 import os
 import posixpath
 import re
-from dataclasses import dataclass, field
+import zlib
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from sandbox.backend import Backend, Progress
 from sandbox.errors import InvalidArgument
 from sandbox.host_files import in_thread, open_regular
-from sandbox.ignore_rules import Pairs, Rules, rule_lines
 from sandbox.opening import tar
 from sandbox.opening.policy import Policy
 from sandbox.opening.project_config import OwnSettings
@@ -25,6 +25,10 @@ _SYSTEM = re.compile(
     r"//?|/(bin|boot|etc|lib\w*|opt|run|sbin|tmp|usr|usr/\w+|var|home/sandbox)|/(dev|proc|sys|run/pdbox)(/.*)?"
 )
 """Folders of an image that a copy must not hide, because programs need them."""
+_HINT = 256 << 10
+"""Bytes at the beginning and the end of an archive in which a name is looked for."""
+_GZIP = 31
+"""zlib's number for its format."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +41,8 @@ class Source:
     url: str | None = None
     inside: str | None = None
     """A folder of the image."""
-    guard: Pairs = field(default_factory=list[tuple[str, bool]])
-    """Rules for files of `folder` that programs must not change.
-
-    Empty if they are known only after the upload.
-    """
+    guard: bool = False
+    """True if programs are likely to be kept from changing some files. It is known for sure after the upload."""
     has_setup: bool = False
     """True if set-up commands for `folder` may run, of which a later session can have the result."""
 
@@ -72,7 +73,7 @@ async def plan_session(
         image=chosen.image,
         image_id=chosen.image_id,
         workdir=PurePosixPath(source.inside or request.workdir or "/workspace"),
-        guarded=bool(source.guard),
+        guarded=source.guard,
         network=request.network or policy.setup_network,
         mounts=policy.mounts,
         origin=chosen.origin,
@@ -112,25 +113,25 @@ def find_source(request: SessionRequest, policy: Policy) -> Source:
     repo = request.repo
     if request.in_place or not repo:
         return Source()
+    guard = request.guard and any(map(str.strip, request.read_only))
     if repo.startswith("image:"):
         place = repo.removeprefix("image:")
         if not place.startswith("/") or ".." in place.split("/") or not request.image:
             raise InvalidArgument(f"`{repo}` must be `image:/absolute/path`, together with `image`.")
-        return Source(inside=_check_folder(place))
+        return Source(inside=_check_folder(place), guard=guard)
     if re.match(r"(https?|git|ssh)://", repo):
         if not (policy.setup_network or request.network):
             raise InvalidArgument(
                 f"Cloning {repo} needs a network, and this server's sandboxes have none.",
                 "Start it with `--setup-network`, or give the path of a clone.",
             )
-        return Source(url=repo)
+        return Source(url=repo, guard=guard)
     place = tar.resolve_repository(repo, policy.roots)
     if not place.is_dir():
-        return Source(archive=place)
-    is_guarded = request.guard and not request.ref
+        return Source(archive=place, guard=guard or (request.guard and _hints_at_rules(place)))
     return Source(
         folder=place,
-        guard=_to_guard(place, request.read_only) if is_guarded else [],
+        guard=guard or (request.guard and _has_rules(place)),
         has_setup=policy.setups is not None and _has_setup(place, request),
     )
 
@@ -155,9 +156,22 @@ def _check_folder(place: str) -> str:
     return place
 
 
-def _to_guard(folder: Path, more: tuple[str, ...]) -> Pairs:
-    lines = (*rule_lines(_host_text(folder / ".debugreadonly"), ".debugreadonly"), *more)
-    return Rules(read_only=lines).for_tools()["read_only"] if any(map(str.strip, lines)) else []
+def _has_rules(folder: Path) -> bool:
+    return bool(_host_text(folder / ".debugreadonly").strip())
+
+
+def _hints_at_rules(archive: Path) -> bool:
+    """True if an archive begins, or ends, with what names a `.debugreadonly`: the opening is quicker if that is known."""
+    try:
+        with os.fdopen(open_regular(archive), "rb") as stream:
+            data = stream.read(_HINT)
+            stream.seek(-min(_HINT, stream.seek(0, os.SEEK_END)), os.SEEK_END)
+            end = stream.read()  # there a zip has its names
+        # At most so many bytes of both sides: it may be a bomb.
+        begin = zlib.decompressobj(_GZIP).decompress(data, _HINT) if data.startswith(b"\x1f\x8b") else data
+    except (OSError, zlib.error):
+        return False
+    return any(b".debugreadonly" in part for part in (begin, end))
 
 
 def _host_text(file: Path) -> str:

@@ -52,13 +52,16 @@ async def prepare(
     session: Session,
     request: SessionRequest,
     notice: str,
-    guarded: bool,
+    can_guard: bool,
     setup_env: Mapping[str, str],
     progress: Progress,
     restore: Restore | None = None,
     reuse: Reuse | None = None,
-) -> None:
+) -> bool:
     """Read the repository's configuration, run its set-up, take the baseline of `diff`, and save the metadata.
+
+    False if it has read-only files, and this sandbox can't keep programs from changing them, although one that is
+    started as guarded can (`can_guard`). Nothing of the repository has run then.
 
     `restore` is called before that: until the metadata is saved, no server takes the session over.
     `reuse` gives the result of the same set-up in an earlier session.
@@ -75,8 +78,13 @@ async def prepare(
         notices.append(_EMPTY)
     if reason := why_unread(pyproject):
         notices.append(reason)
-    if not guarded and any(map(str.strip, rules.read_only)):
-        notices.append(_RESTORED)
+    if any(map(str.strip, rules.read_only)):
+        if request.guard and session.sandbox.is_guarded:
+            await session.lock(rules)
+        elif request.guard and can_guard:
+            return False
+        else:
+            notices.append(_RESTORED)
     entrypoint = request.entrypoint or own.entrypoint
     metadata = SessionMetadata(
         # Set-up commands get `setup_env` in any case.
@@ -107,6 +115,7 @@ async def prepare(
     if restore is not None:
         metadata = replace(metadata, notices=(*metadata.notices, await restore(session)))
     await session.save_metadata(metadata)
+    return True
 
 
 async def _find_virtual_environment(session: Session) -> dict[str, str]:

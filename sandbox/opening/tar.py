@@ -21,7 +21,7 @@ from typing import Protocol
 
 from sandbox.errors import InvalidArgument, NotFound, PathRefused
 from sandbox.host_files import open_regular, special_kind
-from sandbox.ignore_rules import MAX_DEPTH, MAX_TEXT, Decision, Matcher, Pairs, lenient
+from sandbox.ignore_rules import MAX_DEPTH, MAX_TEXT, Decision, Matcher, lenient
 
 PIECE = 1 << 20
 """Bytes of a piece of the stream. With a quarter of it, 100 MB cost the server a third more processor time."""
@@ -128,28 +128,6 @@ def select(folder: Path, limit_bytes: int, *, whole: bool = False) -> Selected:
     return Selected(tuple(paths), size, ignored, len(special), tuple(missing))
 
 
-def split(folder: Path, paths: Sequence[str], read_only: Pairs) -> tuple[list[str], list[str]]:
-    """Split `paths` into those that match `read_only`, with all folders above them, and the others, in order.
-
-    Files of git are among the others: git has to write them.
-    """
-    named: set[str] = set()
-    rules, matching = Matcher(read_only), _Matching(".debugreadonly")
-    for path in paths:
-        if ".git" in path.split("/"):
-            continue
-        parent = path.rpartition("/")[0]
-        place = folder / path
-        name = f"{path}/" if place.is_dir() and not place.is_symlink() else path
-        with matching.measure():
-            is_named = parent in named or rules.has_named(name)
-        if is_named:
-            named.add(path)
-    above = {str(folder) for path in named for folder in PurePosixPath(path).parents}
-    first = named | above
-    return [path for path in paths if path in first], [path for path in paths if path not in first]
-
-
 def of_file(name: str, content: bytes) -> bytes:
     """Produce a tar archive of one file."""
     buffer = io.BytesIO()
@@ -198,7 +176,6 @@ def pieces(
     folder: Path,
     paths: Sequence[str],
     *,
-    locked: bool = False,
     prefix: str = "",
     digest: Digest | None = None,
 ) -> Iterator[bytes]:
@@ -207,14 +184,13 @@ def pieces(
     Files that vanish meanwhile are left out.
 
     Args:
-        locked: set modes so that only the owner can change files or remove them from their folders.
         prefix: put it before each name.
         digest: is updated with all but the times.
     """
     buffer = _Buffer()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for relative in paths:
-            yield from _add(archive, buffer, folder, relative, locked, prefix, digest)
+            yield from _add(archive, buffer, folder, relative, prefix, digest)
             if buffer.is_full:  # folders, links and empty files by the thousand
                 yield buffer.take()
     yield buffer.take()
@@ -225,15 +201,12 @@ def _add(
     buffer: _Buffer,
     folder: Path,
     relative: str,
-    locked: bool,
     prefix: str,
     digest: Digest | None,
 ) -> Iterator[bytes]:
     place = os.path.join(folder, relative)
     try:
         info = _tarinfo(place, prefix + relative)
-        if locked and not info.issym():
-            info.mode = 0o1777 if info.isdir() else info.mode & 0o555
         if digest is not None:
             digest.update(_facts(info))
         if not info.isreg():

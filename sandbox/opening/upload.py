@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import shlex
-from collections.abc import AsyncIterable, Iterator, Sequence
+from collections.abc import AsyncIterable, Iterator
 from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Self
@@ -16,7 +16,6 @@ from sandbox.backend import Progress
 from sandbox.concurrency import run_alongside
 from sandbox.errors import InvalidArgument
 from sandbox.host_files import in_thread, open_regular, send_pieces
-from sandbox.ignore_rules import Matcher, Pairs
 from sandbox.opening import tar
 from sandbox.opening.packing import Packing
 from sandbox.opening.plan import Source
@@ -25,13 +24,12 @@ from sandbox.session.session import Session
 GIT_TIMEOUT_S = 900.0
 PIECE_TIMEOUT_S = 120.0
 _GIT = "git -c safe.directory='*' -c advice.detachedHead=false"
-_TRUST = "if command -v git; then git config --global --add safe.directory '*'; fi"
 
 
 async def upload_repository(
     session: Session, source: Source, packing: Packing | None, progress: Progress
-) -> bool:
-    """Copy, unpack or clone the repository. True if the files in `source.guard` are protected from programs.
+) -> None:
+    """Copy, unpack or clone the repository.
 
     `packing`: running packing of the folder.
 
@@ -42,7 +40,7 @@ async def upload_repository(
         progress(f"cloning {source.url}")
         await _git(session, f"clone -q -- {shlex.quote(source.url)} .", f"clone {source.url}")
     elif source.folder and packing:
-        return await _copy_in(session, source.folder, packing, source.guard, progress)
+        await _copy_in(session, source.folder, packing, progress)
     elif source.inside:
         progress(f"copying {source.inside} of the image")
         async with session.sandbox.image_folder(PurePosixPath(source.inside)) as pieces:
@@ -50,37 +48,14 @@ async def upload_repository(
     elif source.archive:
         progress(f"unpacking {source.archive.name}")
         await _extract(session, _file_pieces(source.archive), unwrap=True)
-    return False
 
 
-async def _copy_in(
-    session: Session, folder: Path, packing: Packing, guard: Pairs, progress: Progress
-) -> bool:
+async def _copy_in(session: Session, folder: Path, packing: Packing, progress: Progress) -> None:
     chosen = await packing.selection()
     progress(f"copying {len(chosen.paths)} files, {chosen.size / (1 << 20):.1f} MiB")
-    guarded = False
-    if guard:
-        first, others = await in_thread(tar.split, folder, chosen.paths, guard)
-        guarded = await session.sandbox.add_protected_files(tar.pieces(folder, first, locked=True))
-        if guarded:
-            # The workspace belongs to root, and git refuses another user's folder unless it is declared safe.
-            await session.run(_TRUST, timeout_s=30)
-        await _extract(session, tar.pieces(folder, others if guarded else chosen.paths))
-    else:
-        await _send(session, packing.pieces)
+    await _send(session, packing.pieces)
     if chosen.ignored and ".git" in chosen.paths:
-        late = await _copy_tracked(session, folder, packing)
-        packing.late = frozenset(late)
-        guarded = guarded and not await in_thread(_has_named, late, guard)
-    return guarded
-
-
-def _has_named(paths: Sequence[str], pairs: Pairs) -> bool:
-    rules = Matcher(pairs)
-    names = {
-        name for path in paths for name in (path, *(f"{folder}/" for folder in PurePosixPath(path).parents))
-    }
-    return any(map(rules.has_named, names))
+        packing.late = frozenset(await _copy_tracked(session, folder, packing))
 
 
 async def _copy_tracked(session: Session, folder: Path, packing: Packing) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -44,6 +45,8 @@ if TYPE_CHECKING:  # a server starts without these models
     from sandbox.session.trace import Trace
 
 MAX_OUTPUT = 1 << 20
+LOCK_S = 120.0
+_TRUST = "if command -v git; then git config --global --add safe.directory '*'; fi"
 _MAX_LOSSES = 3
 """Maximum consecutive connections that the guest ends without answering on them."""
 _PING_EACH_S = 1.0
@@ -360,6 +363,17 @@ class Session:
         """From now on, `rules` say which files tools don't show, and which ones `restore` puts back as they are now."""
         for_tools = await in_thread(rules.for_tools)
         await self.request("files.protect", {"rules": for_tools}, timeout_s=60)
+
+    async def lock(self, rules: Rules) -> None:
+        """Keep programs from changing the files that `rules` name as read-only. Needs `Sandbox.is_guarded`."""
+        aside = f".pdbox-{secrets.token_hex(8)}"
+        for_tools = await in_thread(rules.for_tools)
+        begin = {"step": "begin", "aside": aside, "rules": for_tools}
+        await self.request("files.lock", begin, timeout_s=LOCK_S)
+        await self.sandbox.make_roots(f"{aside}/first")
+        await self.request("files.lock", {"step": "end", "aside": aside}, timeout_s=LOCK_S)
+        # The workspace belongs to root, and git refuses another user's folder unless it is declared safe.
+        await self.run(_TRUST, timeout_s=30)
 
     async def restore(self, *, new: bool = False) -> list[str]:
         """Put back read-only files that were changed; `new`: also remove ones that were not there. Returns their paths."""

@@ -139,9 +139,9 @@ def find_guests_arguments(folders: Sequence[str]) -> Sequence[str]:
     return ["-I", "-S", "-u", "-c", _source("find_guests.py"), *folders]
 
 
-def extract_readonly_arguments(workdir: PurePosixPath) -> Sequence[str]:
-    """Return the arguments to extract a tar stream on standard input into `workdir`."""
-    return ["-I", "-u", "-c", _source("extract_readonly.py"), str(workdir)]
+def lock_readonly_arguments(workdir: PurePosixPath, *folder: str) -> Sequence[str]:
+    """Return the arguments to open `workdir`, which is root's, to all users, or to move what is in its `folder` into it."""
+    return ["-I", "-S", "-u", "-c", _source("lock_readonly.py"), str(workdir), *folder]
 
 
 def setup_changes_arguments(*arguments: str) -> Sequence[str]:

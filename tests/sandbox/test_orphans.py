@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Awaitable, Callable
@@ -142,11 +143,17 @@ anyio.run(main)
 """
 
 
+def workspaces(folder: Path) -> list[Path]:
+    """Workspaces of the process backend below a folder for temporary files."""
+    return list(folder.glob("pdbox-workspace-*"))
+
+
 @pytest.mark.parametrize("name", ["process", BUBBLEWRAP])
 async def test_what_a_killed_server_was_starting_is_swept_and_what_a_living_one_starts_is_not(
-    name: str, tmp_path: Path
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with place_of(name) as place:
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
         environ = {**place.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
         program = NEVER_RECORDED.format(name=name, environ=environ)
         other = place.backend()
@@ -158,7 +165,9 @@ async def test_what_a_killed_server_was_starting_is_swept_and_what_a_living_one_
             assert await server.stdout.receive() == b"started\n"
             await other.sweep("")
             assert len(await place.leftovers()) == 1
+            assert len(workspaces(tmp_path)) == (name == "process")
             server.kill()
             await server.wait()
             while await place.leftovers():  # what it had started still writes, until it ends
                 await other.sweep("")
+            assert not workspaces(tmp_path)

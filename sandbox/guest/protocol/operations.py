@@ -79,6 +79,7 @@ _ALL = (
     Operation("files.restore"),
     Operation("files.write"),
     Operation("files.extract"),
+    Operation("files.lock"),
     Operation("exec", ends_with_connection=True),
     Operation("eval", ends_with_connection=True),
     Operation("diagnose", ends_with_connection=True),

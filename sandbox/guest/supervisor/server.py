@@ -35,6 +35,7 @@ _OP_MODULES = (
     "processes.trace",
     "files.certificates",
     "files.nearest_line",
+    "files.lock",
 )
 
 

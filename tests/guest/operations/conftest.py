@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sandbox.guest.protocol.operations import OPERATIONS
-from sandbox.guest.supervisor.files import changes, extract, read_write, search
+from sandbox.guest.supervisor.files import changes, extract, lock, read_write, search
 from sandbox.guest.supervisor.files.executed_lines import ExecutedLines
 from sandbox.guest.supervisor.files.sole_use import SoleUse
 from sandbox.guest.supervisor.files.workspace import Workspace, workspace_of
@@ -20,7 +20,15 @@ from sandbox.guest.supervisor.processes.process_tree import Children
 from sandbox.guest.supervisor.processes.saved_outputs import SavedOutputs
 from sandbox.guest.supervisor.program.breakpoints import Breakpoints
 
-OPS = {**read_write.OPS, **extract.OPS, **search.OPS, **changes.OPS, **run_command.OPS, **test_run.OPS}
+OPS = {
+    **read_write.OPS,
+    **extract.OPS,
+    **search.OPS,
+    **changes.OPS,
+    **lock.OPS,
+    **run_command.OPS,
+    **test_run.OPS,
+}
 
 
 class State:

@@ -127,7 +127,7 @@ def test_stdout_has_only_protocol_and_stderr_only_json(tmp_path: Path) -> None:
         ("pdb", "ok"),
         ("bash", "ok"),
         ("view", "refused"),
-        ("no_such\ntool", "refused"),
+        ("unknown tool", "refused"),
     ]
     assert {line["level"] for line in ends} == {"info"}
     assert [line["request_id"] for line in ends] == ["2", "3", "4", "5", "6"]
