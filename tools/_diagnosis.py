@@ -24,7 +24,7 @@ from sandbox.session.diagnosis import (
     Suspect,
 )
 from tools._places import format_place, shorten
-from tools._signals import HINT, signal_lines
+from tools._signals import HINT, OVERWRITTEN, signal_lines
 
 _MAX_SUSPECTS = 4
 _MAX_KEPT = 2
@@ -212,7 +212,8 @@ def select_shown(found: Diagnosis) -> Shown:
     is_signal = any(one.kind != HINT for one in recording.signals)
     kept = _select_kept(recording.kept, _SURE if aliases or is_signal else _LEAST)
     is_kept = bool(kept) and kept[0].score >= _SURE
-    if is_signal or (is_kept and not is_shared):
+    explained = any(one.kind not in (HINT, OVERWRITTEN) for one in recording.signals)
+    if explained or (is_kept and not is_shared):
         aliases = []
     is_sure = is_signal or is_kept or is_shared
     kept = kept if is_sure or not called else kept[:1]

@@ -8,8 +8,8 @@ from sandbox.session.diagnosis import Place, Signal
 from tools._places import format_place, shorten
 
 _MAX_TEXT = 60
-HINT = "other_order"
-"""Kind of a signal that tells where to look, but not what is wrong."""
+HINT, OVERWRITTEN = "other_order", "was_expected"
+"""Kinds of a signal that tells where to look, but not what is wrong; and of one beside which a shared object tells why."""
 
 
 def signal_lines(found: Sequence[Signal]) -> list[str]:
@@ -115,13 +115,13 @@ _LINES: dict[str, Callable[[Signal], str]] = {
     "not_handed_on": _not_handed_on,
     "returned": _returned,
     "overwritten": _overwritten,
-    "was_expected": _was_expected,
+    OVERWRITTEN: _was_expected,
     "used_up": _used_up,
     "left_behind": _left_behind,
     "missed_key": _missed_key,
     "kept_otherwise": _kept_otherwise,
     "not_set": _not_set,
-    "other_order": _other_order,
+    HINT: _other_order,
     "changed_input": _changed_input,
 }
 

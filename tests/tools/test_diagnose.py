@@ -112,6 +112,15 @@ def test_both_ends_of_a_shared_object_are_told() -> None:
     )
 
 
+@pytest.mark.parametrize(("kind", "is_told"), [("was_expected", True), ("used_up", False)])
+def test_beside_an_overwritten_value_the_shared_object_that_explains_it_is_told(
+    kind: str, is_told: bool
+) -> None:
+    alias = {"stored": GROUP, "name": "self.saved", "changed": {**GROUP, "line": 9}, "through": "z.append"}
+    signal = {"kind": kind, "name": "x", "value": "1", "other": "2", "places": [GROUP] * 3}
+    assert ("shared objects" in diagnosis(recording={"aliases": [alias], "signals": [signal]})) is is_told
+
+
 def test_both_ends_of_state_that_is_kept_are_told() -> None:
     kept = {
         "written": GROUP,
