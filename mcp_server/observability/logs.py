@@ -120,10 +120,17 @@ def _set_span_attributes(record: CallRecord) -> None:
 def configure(form: Format, level: str, redactor: Redactor) -> None:
     """Log to stderr, in that form. Before `MCPServer`, which would otherwise choose a format of its own."""
     handler = LimitedHandler(sys.stderr)
+    handler.addFilter(_is_worth_a_line)
     handler.setFormatter(JsonLines(redactor) if form == "json" else Lines(redactor))
     logging.basicConfig(level=level.upper(), handlers=[handler])
     if form == "json":
         _capture_stderr()
+
+
+def _is_worth_a_line(record: logging.LogRecord) -> bool:
+    """False for the SDK's traceback of an answer to a client that has closed our stdout, which ends the server."""
+    is_closed = record.exc_info is not None and isinstance(record.exc_info[1], BrokenPipeError)
+    return not (is_closed and record.name.startswith("mcp."))
 
 
 class LimitedHandler(logging.StreamHandler[TextIO]):

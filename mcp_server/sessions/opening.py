@@ -160,15 +160,17 @@ class Opener:
         """Take over the session with this handle from the server that held it.
 
         Raises:
-            NotFound: it has no sandbox.
+            NotFound: it has no sandbox, or one that breaks the protocol.
         """
         found = await (await self._backend.get()).find(owner, key)
         if not found:
             raise self._unknown()
         try:
             return await self.adopt_found(owner, found[0], handle)
-        except (SandboxLost, ProtocolViolation) as exc:
+        except SandboxLost as exc:
             raise self._unknown() from exc
+        except ProtocolViolation as exc:
+            raise NotFound(f"The session can't be taken over: {exc.message}", exc.hint or START) from exc
 
     async def adopt_found(self, owner: str, found: SandboxInfo, handle: str | None) -> Session:
         """Take over the session in this sandbox.

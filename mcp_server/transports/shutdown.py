@@ -38,8 +38,8 @@ async def run_until_shutdown(work: Callable[[anyio.Event], Awaitable[None]], clo
             tasks.start_soon(_end_when, eof, close)
             await work(eof)
             tasks.cancel_scope.cancel()
-    except* (BrokenPipeError, ConnectionError):
-        log.info("the client closed our stdout")
+    except* (BrokenPipeError, ConnectionError, anyio.BrokenResourceError):
+        log.warning("the client closed our stdout")
         code = 1
     await _end(close, code)
 

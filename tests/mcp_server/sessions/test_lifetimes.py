@@ -235,6 +235,22 @@ async def test_a_kept_session_is_taken_over_once_by_calls_with_and_without_its_h
     assert len(found) == 1
 
 
+@pytest.mark.usefixtures("alone")
+async def test_a_session_that_breaks_the_protocol_is_not_taken_over_and_its_owner_is_told_so(
+    repo: Path,
+) -> None:
+    async with opened(repo, keep_sessions=True) as store:
+        kept = await start(store)
+        await kept.request("meta.set", {"meta": ["no object"]})  # as a program in it may do
+    async with opened(repo, keep_sessions=True) as store:
+        assert await answer_to(store, ME, kept.handle) == (
+            "The session can't be taken over: The sandbox's greeting is malformed. "
+            "`start_session` opens a new session."
+        )
+        assert await answer_to(store, YOU, kept.handle) == UNKNOWN
+    await kept.sandbox.aclose()
+
+
 async def test_one_slow_opening_holds_up_no_other_call(repo: Path) -> None:
     async with opened(repo) as store:
         quick = await start(store)

@@ -22,7 +22,13 @@ TIMEOUT_S = 60
 class Client:
     """Whole lines to and from `pdbox serve` whose stdin and stdout are `given` and `taken` on its side."""
 
-    def __init__(self, given: IO[bytes] | int, taken: IO[bytes] | int, both: Any = None) -> None:
+    def __init__(
+        self,
+        given: IO[bytes] | int,
+        taken: IO[bytes] | int,
+        both: Any = None,
+        log: IO[bytes] | int = subprocess.DEVNULL,
+    ) -> None:
         command = [
             sys.executable,
             "-m",
@@ -33,7 +39,7 @@ class Client:
             "--unsafe-no-isolation",
         ]
         self.process = subprocess.Popen(
-            command, cwd=HOME, stdin=given, stdout=taken, stderr=subprocess.DEVNULL, env=dict(os.environ)
+            command, cwd=HOME, stdin=given, stdout=taken, stderr=log, env=dict(os.environ)
         )
         self.into: Any = both or self.process.stdin
         self.out: Any = both or self.process.stdout
@@ -130,12 +136,19 @@ def test_server_ends_when_the_last_line_has_no_end(client: Client) -> None:
     assert client.process.wait(TIMEOUT_S) == 0
 
 
-def test_server_ends_when_the_client_closes_what_it_reads(client: Client) -> None:
+def test_server_ends_with_one_line_when_the_client_closes_what_it_reads(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as log:
+        client = Client(subprocess.PIPE, subprocess.PIPE, log=log)
+    client.initialize()
     assert client.process.stdout is not None
     client.process.stdout.close()
     with suppress(BrokenPipeError):
-        client.ask(1, "ping")
+        for number in range(1, 4):
+            client.ask(number, "tools/list")
     assert client.process.wait(TIMEOUT_S) == 1
+    client.close()
+    (line,) = (tmp_path / "log").read_text().splitlines()
+    assert line.endswith("the client closed our stdout")
 
 
 def test_sockets_for_pipes_do_as_well() -> None:
