@@ -19,6 +19,8 @@ _FEW = 3
 """Definitions that are shown with their source."""
 _MAX_LINES = 60
 _MAX_CUT, _MAX_CUT_NAME = 8, 100
+_MARGIN = 12
+"""Characters of a line's number and of the marks around it, or a few more."""
 _NAME = re.compile(r"\s*(?:async\s+)?(?:def|class)\s+(\w+)")
 _REST = "Narrow `path` or `pattern`, or give `max_results`."
 
@@ -38,12 +40,8 @@ class GrepAnswer(Answer):
 
     def shorten(self, cap: int) -> Self:
         """Return a copy without context, if that is enough, else with the first matches only."""
-        for size in range(max(map(_widest, self.matches), default=0), -1, -1):
-            matches = [_with_context(match, size) for match in self.matches]
-            if not size or sum(map(_size, matches)) <= cap:
-                break
-        else:
-            matches = self.matches
+        context = _widest_that_fits(self.matches, cap)
+        matches = [_with_context(match, context) for match in self.matches]
         dropped = sum(map(_context, self.matches)) - sum(map(_context, matches))
         hint = "Ask for less `context` or fewer files."
         left = self.model_copy(update={"matches": matches}).with_omitted(
@@ -84,9 +82,19 @@ def _with_context(match: Match, size: int) -> Match:
     )
 
 
-def _size(match: Match) -> int:
-    """Characters of a match as it is shown, or a few more."""
-    return len(match.path) + sum(len(line) + 12 for line in (*match.before, match.text, *match.after))
+def _widest_that_fits(matches: list[Match], cap: int) -> int:
+    """The most lines of context on each side with which all matches have at most `cap` characters, or a few fewer."""
+    costs = [0] * max(map(_widest, matches), default=0)
+    for match in matches:
+        for lines in (reversed(match.before), match.after):
+            for distance, line in enumerate(lines):
+                costs[distance] += len(line) + _MARGIN
+    left = cap - sum(len(match.path) + len(match.text) + _MARGIN for match in matches)
+    for distance, cost in enumerate(costs):
+        left -= cost
+        if left < 0:
+            return distance
+    return len(costs)
 
 
 async def grep(

@@ -52,3 +52,13 @@ def test_files_with_matches_that_are_not_shown_are_named_and_bounded() -> None:
     left = 60 - shown - 8
     assert text.split("\n")[1].endswith(f"/{shown + 7}.py 1 (line 7), {left} more files")
     assert cut.not_shown[0].endswith(f"d/{shown}.py 1 (line 7)") and len(cut.not_shown[0]) < 120
+
+
+def test_as_many_lines_of_context_are_kept_as_fit_and_the_nearest_of_them() -> None:
+    match = Match(path="a.py", line=5, text="hit", before=["far", "near"], after=["near", "far", "farther"])
+    whole = GrepAnswer(matches=[match, match], total=2, total_files=1)
+    kept = [short.matches[0] for short in map(whole.shorten, range(40, 240)) if short.matches]
+    sizes = [(len(one.before), len(one.after)) for one in kept]
+    assert sorted(set(sizes)) == [(0, 0), (1, 1), (2, 2), (2, 3)]
+    assert sizes == sorted(sizes)
+    assert all(one.before[-1:] in ([], ["near"]) and one.after[:1] in ([], ["near"]) for one in kept)
