@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from mcp_server.sessions.lazy_backend import LazyBackend
@@ -11,10 +12,12 @@ from mcp_server.sessions.refusals import ambiguous
 from mcp_server.sessions.requests import Requests
 from mcp_server.sessions.table import SessionTable
 from sandbox.concurrency import KeyedLocks
-from sandbox.errors import NotFound, SandboxLost
+from sandbox.errors import NotFound, ProtocolViolation, SandboxLost
 from sandbox.opening.request import SessionRequest
 from sandbox.session.session import Session, session_key
 from sandbox.spec import SandboxInfo
+
+log = logging.getLogger(__name__)
 
 
 class Finder:
@@ -73,7 +76,7 @@ class Finder:
         return own[0] if own else None
 
     async def find_kept(self, owner: str) -> Session | None:
-        """The only session of `owner` for our repository that an earlier server kept.
+        """The only session of `owner` for our repository that an earlier server kept; None if it can't be taken over.
 
         Raises:
             InvalidArgument: there are several.
@@ -96,6 +99,9 @@ class Finder:
                 session = await self._opener.adopt_found(owner, one, None)
         except (SandboxLost, NotFound):
             return None  # it went meanwhile
+        except ProtocolViolation as exc:
+            log.warning("A kept session can't be taken over, so a new one opens: %s", exc.message)
+            return None
         session.notice = _resume_notice(one)
         return session
 

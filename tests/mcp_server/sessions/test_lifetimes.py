@@ -248,6 +248,7 @@ async def test_a_session_that_breaks_the_protocol_is_not_taken_over_and_its_owne
             "`start_session` opens a new session."
         )
         assert await answer_to(store, YOU, kept.handle) == UNKNOWN
+        assert (await store.get(ME, None, quiet)).key != kept.key
     await kept.sandbox.aclose()
 
 
