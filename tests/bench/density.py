@@ -67,7 +67,7 @@ async def _sessions(backend: str, repo: Path, count: int) -> list[Row]:
             await client.call("close_session", session_id=opened["session_id"])
             threads, descriptors = _of(server)
             handles: list[str] = []
-            before = _free()
+            before = await _settled()
             await _at_once(count, lambda: _open(client, handles))
             taken = before - await _settled()
             more_threads, more_descriptors = _of(server)
@@ -119,12 +119,13 @@ def _free() -> float:
 
 
 async def _settled() -> float:
+    """The same, once what has ended is freed."""
     await anyio.sleep(2)
     return _free()
 
 
 async def _memory(boxes: Any) -> float:
-    before = _free()
+    before = await _settled()
     async with boxes:
         return before - await _settled()
 
