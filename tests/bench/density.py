@@ -37,22 +37,24 @@ BWRAP = [
 
 
 async def density(repo: Path, count: int) -> list[Row]:
-    """`count` idle sessions on each backend, each in turns with as many bare boxes."""
+    """`count` idle sessions on each backend, each in turns with as many bare boxes; what takes least memory first."""
     image = await default_image(repo)
-    rows = [
-        *_row("bare `docker run … sleep`", count, await _memory(_bare_containers(image, count))),
-        *await _sessions("docker", repo, count),
-    ]
-    if REASON:
-        return rows
+    rows: list[Row] = []
+    if not REASON:
+        rows += _row("bare `bwrap … sleep`", count, await _memory(_bare_sandboxes(count)))
+        rows += await _sessions("bubblewrap", repo, count)
+    rows += _row("bare `docker run … sleep`", count, await _memory(_bare_containers(image, count)))
+    rows += await _sessions("docker", repo, count)
     engine: Any = docker.from_env()
-    return [
-        *rows,
-        *_row("bare `bwrap … sleep`", count, await _memory(_bare_sandboxes(count))),
-        *await _sessions("bubblewrap", repo, count),
-        Row("start and end of a bare container", await repeat(lambda: references.bare_start(engine, image), 8)),
-        Row("start and end of a bare `bwrap true`", await repeat(lambda: anyio.run_process([*BWRAP, "true"]), 20)),
-    ]  # fmt: skip
+    rows.append(
+        Row(
+            "start and end of a bare container", await repeat(lambda: references.bare_start(engine, image), 8)
+        )
+    )
+    if not REASON:
+        alone = await repeat(lambda: anyio.run_process([*BWRAP, "true"]), 20)
+        rows.append(Row("start and end of a bare `bwrap true`", alone))
+    return rows
 
 
 def _row(what: str, count: int, megabytes: float) -> list[Row]:
