@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sandbox.errors import InvalidArgument, NotFound
-from sandbox.session.diagnosis import Alias, Alike, Diagnosis, Kept, ObjectClass, Place, Recording
+from sandbox.session.diagnosis import Alias, Alike, Diagnosis, Kept, Link, ObjectClass, Place, Recording
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
 from tools._diagnosis import Shown, select_shown
@@ -287,8 +287,10 @@ def _excerpt(
     head = f"{place.path} {place.function}"
     source = list(_clipped(lines, first, last))
     if sum(map(len, source)) <= _MAX_DOCSTRING + longest:
-        is_run = has_run(marks.unexecuted, first, source)  # else it may have to change as a whole
-        folds = fold_unexecuted(marks.unexecuted, first, last, function_docstring(source)) if is_run else []
+        blocks = marks.unexecuted if has_run(marks.unexecuted, first, source) else []
+        is_refused = isinstance(place, Link) and place.refused  # its docstring tells of its arguments
+        docstrings = () if is_refused else function_docstring(source)
+        folds = fold_unexecuted(blocks, first, last, docstrings)
         whole = _annotate(f"{head}\n{number_folded(source, first, folds)}", values)
         if len(whole) <= longest:
             return whole

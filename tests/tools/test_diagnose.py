@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sandbox.session.debugger import Frame, Function
-from sandbox.session.diagnosis import Diagnosis, ObjectClass, Place
+from sandbox.session.diagnosis import Diagnosis, Link, ObjectClass, Place
 from sandbox.session.workspace import Marks
 from tests.tools.calls import answers
 from tests.tools.conftest import MakeRepo
@@ -503,6 +503,17 @@ def test_all_lines_between_a_name_and_its_use_near_by_are_shown() -> None:
     place = Place(path="shop.py", line=39, function="long", text="")
     _, *shown = _excerpt(place, lines, marks, [], [], {}).split("\n")
     assert [line.split()[0] for line in shown] == [*map(str, range(19, 46))]
+
+
+def test_of_a_function_that_has_not_run_the_docstring_is_shown_if_it_refused_its_arguments() -> None:
+    lines = ["def twin():", '    """One.', "", "    two", "    three", "    four", '    """', "    return 1"]
+    found = [{"name": "twin", "found": [("twin", 1, 8)]}]
+    marks = Marks.model_validate({"definitions": found, "unexecuted": [(2, 8)]})
+    place = {"path": "shop.py", "line": 1, "function": "twin"}
+    other = _excerpt(Place(**place), lines, marks, [], [], {})
+    assert other == "shop.py twin\n    1  def twin():\n  … 6 lines of docstring\n    8      return 1"
+    refused = _excerpt(Link(**place, refused=True), lines, marks, [], [], {})
+    assert [line.split()[0] for line in refused.split("\n")[1:]] == [str(number) for number in range(1, 9)]
 
 
 def test_of_a_class_its_head_is_shown() -> None:
