@@ -100,11 +100,15 @@ class GuestConnection:
         """Start reading in `tasks` and wait for the guest's greeting.
 
         Raises:
-            SandboxLost: no greeting, or the stream ended.
+            SandboxLost: no greeting, or the stream or the session ended.
             ProtocolViolation: another protocol version.
         """
         self = cls(stream)
-        tasks.start_soon(self._read, name="guest connection")
+        try:
+            tasks.start_soon(self._read, name="guest connection")
+        except RuntimeError as exc:  # the session, whose tasks they are, has ended meanwhile
+            await self.aclose()
+            raise _lost("The session was closed meanwhile.") from exc
         try:
             with anyio.move_on_after(timeout_s):
                 await self._greeted.wait()

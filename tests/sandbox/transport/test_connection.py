@@ -67,6 +67,17 @@ async def pair() -> tuple[SocketStream, SocketStream]:
     return await SocketStream.from_socket(one), await SocketStream.from_socket(two)
 
 
+async def test_a_session_that_ended_while_it_was_connected_again_is_lost() -> None:
+    async with anyio.create_task_group() as ended:
+        pass
+    mine, its = await pair()
+    async with its:
+        with pytest.raises(SandboxLost, match="was closed meanwhile"):
+            await GuestConnection.open(mine, ended)
+        with pytest.raises(anyio.EndOfStream), anyio.fail_after(60):
+            await its.receive()
+
+
 async def test_replies_in_any_order_reach_their_own_request() -> None:
     async with connected() as (connection, guest):
         answers: dict[int, str] = {}
