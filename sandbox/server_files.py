@@ -54,6 +54,11 @@ class ServerFiles:
         self._held: dict[str, float | None] = {}
         self._opening = threading.Lock()
 
+    @property
+    def name(self) -> str:
+        """Name of this server; empty as long as it holds no file."""
+        return self._name
+
     def hold(self) -> str:
         """Create and lock the file of this server, at the first call; it names the server. Empty if that is impossible."""
         with self._opening:

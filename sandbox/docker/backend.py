@@ -28,6 +28,7 @@ from sandbox.docker.container import (
     ISOLATION,
     LABEL,
     PROBE,
+    SERVER,
     USER,
     USER_HOME,
     WORKDIR,
@@ -55,6 +56,8 @@ PROTECT_S = 120.0
 START_S = 60.0
 """Time limit for the start of a guest, on a loaded machine."""
 
+CLOSE_S = 5.0
+"""Time limit for the removal of what is left at the end of a server."""
 STARTS = 4
 """Containers started at once. More are not faster, and the engine answers nothing else meanwhile."""
 HALF_MADE_S = 2 * START_S
@@ -95,6 +98,7 @@ class DockerBackend(Backend):
             tasks.cancel_scope.cancel()
             # Exits without the exception, so that the task group does not wrap it.
             await tasks.__aexit__(None, None, None)
+            await self._remove_unstarted()
             self.servers.release()
             if self._engine is not None:
                 self._engine.close()
@@ -182,13 +186,25 @@ class DockerBackend(Backend):
 
     async def sweep(self, user: str) -> None:
         """Remove containers past their maximum age, and ones that were created but never started."""
+        # First: the base class removes files of servers that no sandbox names.
+        dead = await anyio.to_thread.run_sync(self.servers.dead)
         await super().sweep(user)
         engine = await self.engine()
         for label in (LABEL, COMPILING):
             labels = {label: "1", USER: user}
             for container in await self.call(engine.containers, labels, ("created", "exited", "dead")):
-                if container.created < time.time() - HALF_MADE_S:
+                is_old = container.created < time.time() - HALF_MADE_S
+                if is_old or container.labels.get(SERVER) in dead:
                     await self.call(engine.remove, container.id)
+
+    async def _remove_unstarted(self) -> None:
+        """Remove containers that this server created without being told so: the engine's answer was lost."""
+        if self._engine is None or not self.servers.name:
+            return
+        labels = {LABEL: "1", SERVER: self.servers.name}
+        with anyio.move_on_after(CLOSE_S, shield=True), suppress(PdboxError):
+            for container in await self.call_apart(self._engine.containers, labels, ("created",)):
+                await self.remove_container(self._engine, container.id)
 
     async def size(self, found: SandboxInfo) -> int:
         """Bytes that its programs have written; the image is shared."""
