@@ -67,7 +67,7 @@ VALUE = "◂"
 _RESULT = "→ "
 """Before the value that a function has returned."""
 _OBJECT = re.compile(r"(?:→ )?<\w+>")
-_NUMBER = re.compile(r"[ B>]{2} *(\d+) ")
+_NUMBER = re.compile(r"B?>?(\d+)\t")
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
@@ -313,7 +313,7 @@ def _excerpt(
         number_without_docstring(source[start - first : end - first + 1], start)
         for start, end in _merge(windows)
     )
-    return f"{head}{_PARTS}\n" + "\n  …\n".join(pieces)
+    return f"{head}{_PARTS}\n" + "\n…\n".join(pieces)
 
 
 def _longest_part(
@@ -330,7 +330,7 @@ def _longest_part(
     for number in range(1, len(inside) + 1):
         ranges = _merge([(line, line) for line in inside[:number]])
         pieces = [number_lines(source[start - first : end - first + 1], start) for start, end in ranges]
-        longer = _annotate(f"{head}{_PARTS}\n" + "\n  …\n".join(pieces), values)
+        longer = _annotate(f"{head}{_PARTS}\n" + "\n…\n".join(pieces), values)
         if text and len(longer) > longest:
             break
         text = longer

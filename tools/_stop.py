@@ -251,7 +251,7 @@ def _call_line(call: Call) -> str:
 
 def _sources_text(stop: StopAnswer) -> str:
     pieces = [_source_text(piece) for piece in [*stop.test_source, stop.source] if piece is not None]
-    return "\n  …\n".join(pieces)
+    return "\n…\n".join(pieces)
 
 
 def _called_text(functions: list[Function]) -> str:
@@ -273,7 +273,7 @@ def _locals_text(stop: StopAnswer) -> str:
 
 def _source_text(source: Source) -> str:
     text = number_lines(source.lines, source.start, current=source.current)
-    return f"{text}\n  … {plural(source.more, 'more line')}" if source.more else text
+    return f"{text}\n… {plural(source.more, 'more line')}" if source.more else text
 
 
 def _changes_text(changes: list[Change]) -> str:

@@ -51,10 +51,11 @@ def _escape(match: re.Match[str]) -> str:
 def number_lines(
     lines: Sequence[str], first: int, *, current: int | None = None, marked: Container[int] = ()
 ) -> str:
-    """Add line numbers, `B` at breakpoints and `>` at the current line."""
-    width = max(3, len(str(first + len(lines) - 1)))
+    """Add line numbers and a tab, `B` at breakpoints and `>` at the current line; to empty lines without marks nothing."""
     return "\n".join(
-        f"{'B' if number in marked else ' '}{'>' if number == current else ' '}{number:>{width}}  {line}".rstrip()
+        f"{'B' if number in marked else ''}{'>' if number == current else ''}{number}\t{line}".rstrip()
+        if line.strip() or number in marked or number == current
+        else ""
         for number, line in enumerate(lines, first)
     )
 
@@ -74,7 +75,7 @@ def number_folded(
             shown = lines[done : fold.lines.start]
             if shown:
                 pieces.append(number_lines(shown, first + done, current=current, marked=marked))
-            pieces.append(f"  … {fold.describe(first)}")
+            pieces.append(f"… {fold.describe(first)}")
             done = fold.lines.stop
     if done < len(lines):
         pieces.append(number_lines(lines[done:], first + done, current=current, marked=marked))

@@ -168,11 +168,11 @@ def _fitting(parts: Sequence[Part], cap: int) -> Iterator[list[str]]:
     for part in parts:
         lines, folded = list[str](), part.folded()
         for index, line in enumerate(part.lines):
-            size = 0 if index in folded else len(line) + 10  # with its number
+            size = 0 if index in folded else len(line) + 6  # with its number
             if size > room and not is_first:
                 room = 0
                 break
-            lines.append(line if size <= room else line[: max(room - 10, 0)] + "…")
+            lines.append(line if size <= room else line[: max(room - 6, 0)] + "…")
             room, is_first = max(0, room - size), False
         if len(lines) < len(part.lines) or part.missing:
             room = 0

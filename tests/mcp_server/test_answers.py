@@ -109,12 +109,12 @@ async def test_data_has_lines_of_code_with_numbers_and_marks_like_the_text(conne
     async with connect() as client:
         stop = await client.call_tool("pdb", {"command": "b app.py:3\nc"})
         source: list[str] = (stop.structured_content or {})["source"]
-        assert source[2] == " >  3      return result"
+        assert source[2] == ">3\t    return result"
         assert "\n".join(source) in text_of(stop)
         shown = await client.call_tool("view", {"path": "app.py", "start": 2, "end": 3})
         assert (shown.structured_content or {})["lines"] == [
-            "    2      result = n * 2",
-            "B>  3      return result",
+            "2\t    result = n * 2",
+            "B>3\t    return result",
         ]
         assert text_of(shown).splitlines()[1:3] == (shown.structured_content or {})["lines"]
 

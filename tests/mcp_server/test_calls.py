@@ -107,11 +107,11 @@ async def test_view_marks_breakpoints_and_the_current_line(connect: Connect) -> 
         await data(client, "pdb", command="b app.py:3, n > 2\nb app.py:2\nc")
         assert text(await client.call_tool("view", {"path": "app.py"})) == (
             "app.py, lines 1-5 of 5\n"
-            "    1  def double(n):\n"
-            "B>  2      result = n * 2\n"
-            "B   3      return result\n"
-            "    4\n"
-            "    5  print(double(21))\n"
+            "1\tdef double(n):\n"
+            "B>2\t    result = n * 2\n"
+            "B3\t    return result\n"
+            "\n"
+            "5\tprint(double(21))\n"
             "B 2: breakpoint 2\n"
             "B 3: breakpoint 1, if n > 2"
         )
@@ -125,21 +125,21 @@ async def test_view_after_an_edit_above_the_stop_marks_the_moved_line(connect: C
         )
         assert text(await client.call_tool("view", {"path": "app.py"})) == (
             "app.py, lines 1-8 of 8\n"
-            "    1  import os\n"
-            "    2\n"
-            "    3\n"
-            "    4  def double(n):\n"
-            "    5      result = n * 2\n"
-            "B>  6      return result\n"
-            "    7\n"
-            "    8  print(double(21))\n"
+            "1\timport os\n"
+            "\n"
+            "\n"
+            "4\tdef double(n):\n"
+            "5\t    result = n * 2\n"
+            "B>6\t    return result\n"
+            "\n"
+            "8\tprint(double(21))\n"
             "B 6: breakpoint 1\n"
             "app.py has changed since the program loaded it: line 3, where it has stopped, is line 6 now."
         )
         await data(client, "rewrite", path="app.py", new_code="print(1)\n")
         assert text(await client.call_tool("view", {"path": "app.py"})) == (
             "app.py, lines 1-1 of 1\n"
-            "    1  print(1)\n"
+            "1\tprint(1)\n"
             "app.py has changed since the program loaded it: line 3, where it has stopped, is not in it any more."
         )
 
@@ -263,7 +263,7 @@ async def test_a_file_is_changed_where_every_argument_is_filled_in(connect: Conn
         async def rewritten(**arguments: Any) -> list[str]:
             await data(client, "rewrite", path="app.py", **arguments)
             lines: list[str] = (await data(client, "view", path="app.py"))["lines"]
-            return [line[len("    1  ") :] for line in lines]
+            return [line[len("1\t") :] for line in lines]
 
         assert await rewritten(new_code="# a", start=0, end=0, old_code="") == ["# a", *whole]
         assert await rewritten(new_code="# b", start=0, end=0, old_code="# a") == ["# b", *whole]

@@ -47,10 +47,10 @@ async def test_a_definition_is_shown_by_its_name_with_its_decorators(connect: Co
     async with connect() as client:
         assert await shown(client, path="shop.py", name="Order.total") == (
             "shop.py Order.total, lines 6-9 of 17\n"
-            "    6      @property\n"
-            "    7      @functools.cache\n"
-            "    8      def total(self):\n"
-            "    9          return 1"
+            "6\t    @property\n"
+            "7\t    @functools.cache\n"
+            "8\t    def total(self):\n"
+            "9\t        return 1"
         )
         several = await shown(client, path="shop.py, app.py", name="RATE, double, inner")
         assert [line for line in several.split("\n") if ", lines" in line] == [
@@ -83,9 +83,9 @@ async def test_a_name_of_many_long_definitions_lists_them(connect: Connect, repo
 async def test_ranges_of_several_files_take_one_call(connect: Connect) -> None:
     async with connect() as client:
         assert await shown(client, path="shop.py:1-1, 3-3, app.py:2-3, none.py") == (
-            "shop.py, lines 1-1 of 17\n    1  import functools\n"
-            "shop.py, lines 3-3 of 17\n    3  RATE = 3\n"
-            "app.py, lines 2-3 of 5\n    2      result = n * 2\n    3      return result\n"
+            "shop.py, lines 1-1 of 17\n1\timport functools\n"
+            "shop.py, lines 3-3 of 17\n3\tRATE = 3\n"
+            "app.py, lines 2-3 of 5\n2\t    result = n * 2\n3\t    return result\n"
             "note: No such file or folder: none.py."
         )
         assert "lines 1-5 of 5" in await shown(client, path="app.py:4")
@@ -95,7 +95,7 @@ async def test_ranges_of_several_files_take_one_call(connect: Connect) -> None:
 
 async def test_a_file_with_an_odd_name_is_shown(connect: Connect) -> None:
     async with connect() as client:
-        assert (await shown(client, path="odd, name.py:1-2")).endswith("    1  odd")
+        assert (await shown(client, path="odd, name.py:1-2")).endswith("1\todd")
 
 
 async def test_long_docstrings_of_a_long_part_are_folded_and_lines_keep_their_numbers(
@@ -106,6 +106,6 @@ async def test_long_docstrings_of_a_long_part_are_folded_and_lines_keep_their_nu
     (repo / "long.py").write_text(long + "\n\n" + "VALUE = 1\n" * 60)
     async with connect() as client:
         shown = text(await client.call_tool("view", {"path": "long.py"}))
-        assert '    3          """Tell it.\n  … 22 lines of docstring\n   26          return 1\n' in shown
+        assert '3\t        """Tell it.\n… 22 lines of docstring\n26\t        return 1\n' in shown
         assert "long.py, lines 1-88 of 88" in shown
         assert "line 20" in text(await client.call_tool("view", {"path": "long.py", "start": 1, "end": 30}))

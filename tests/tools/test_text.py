@@ -72,4 +72,4 @@ def test_folds_that_overlap_are_left_out() -> None:
     ]
     lines = list("abcdefgh")
     shown = number_folded(lines, 1, [Fold(range(1, 5)), Fold(range(2, 3)), Fold(range(6, 20))])
-    assert shown.split("\n") == ["    1  a", "  … lines 2-5 not run", "    6  f", "    7  g", "    8  h"]
+    assert shown.split("\n") == ["1\ta", "… lines 2-5 not run", "6\tf", "7\tg", "8\th"]

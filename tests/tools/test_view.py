@@ -111,6 +111,6 @@ def test_what_is_cut_leaves_more_than_a_tenth_for_the_next_call() -> None:
 def test_of_an_endless_line_the_beginning_is_shown() -> None:
     endless = Part(path="a.js", start=1, end=1, total_lines=2, lines=["x" * 9000]).asking_up_to(2)
     cut, text = truncate(answer(endless), render)
-    assert len(text) <= LIMIT and "\n    1  xxx" in text and len(cut.lines[0]) > 2000
+    assert len(text) <= LIMIT and "\n1\txxx" in text and len(cut.lines[0]) > 2000
     assert "characters of the first line." in text
     assert text.endswith('Go on with view(path="a.js", start=2).)')
