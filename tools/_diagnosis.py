@@ -10,6 +10,7 @@ from sandbox.session.diagnosis import (
     Alike,
     Call,
     CaughtException,
+    CodeChange,
     Comparison,
     Diagnosis,
     Difference,
@@ -23,6 +24,7 @@ from sandbox.session.diagnosis import (
     Spectrum,
     Suspect,
 )
+from tools._mutation import mutation_lines, select_changes
 from tools._places import format_place, shorten
 from tools._signals import HINT, OVERWRITTEN, signal_lines
 
@@ -59,6 +61,7 @@ def render_diagnosis(found: Diagnosis) -> str:
     parts = [
         *_difference_text(recording.difference),
         *signal_lines(recording.signals),
+        *mutation_lines(found.mutation, shown.changes),
         *(findings if shown.is_sure else []),
         *map(_caught_line, recording.caught),
         *([] if shown.is_sure else _values_text(recording, shown.links)),
@@ -192,8 +195,14 @@ class Shown(NamedTuple):
     suspects: list[Suspect]
     links: list[Link]
     calls: list[Call]
+    changes: list[CodeChange]
     is_sure: bool
     """True if a signal, a shared object or kept state is likely enough to come before the calls."""
+
+    @property
+    def is_narrow(self) -> bool:
+        """True if a finding tells where to look: less source is shown beside it."""
+        return self.is_sure or bool(self.changes)
 
 
 def select_shown(found: Diagnosis) -> Shown:
@@ -205,7 +214,7 @@ def select_shown(found: Diagnosis) -> Shown:
     suspects = recording.suspects or spectrum.suspects
     called = {(one.path, one.function) for one in recording.calls}
     if any(one.refused for one in recording.chain):
-        return Shown([], [], [], recording.chain[:1], [], is_sure=False)
+        return Shown([], [], [], recording.chain[:1], [], [], is_sure=False)
     aliases = _with_second_place(recording.aliases)
     aliases = [] if called and not any(_is_among(one, called) for one in aliases) else aliases
     is_shared = bool(aliases) and aliases[0].score >= _SURE_ALIAS
@@ -217,14 +226,17 @@ def select_shown(found: Diagnosis) -> Shown:
         aliases = []
     is_sure = is_signal or is_kept or is_shared
     kept = kept if is_sure or not called else kept[:1]
+    changes = select_changes(found.mutation)
     if not called:
-        return Shown(aliases, kept, suspects[:_MAX_SUSPECTS], recording.chain[:_MAX_LINKS], [], is_sure)
-    is_finding = bool(is_sure or kept or aliases)
+        return Shown(
+            aliases, kept, suspects[:_MAX_SUSPECTS], recording.chain[:_MAX_LINKS], [], changes, is_sure
+        )
+    is_finding = bool(is_sure or kept or aliases or changes)
     few = 0 if is_finding else _FEW_LINKS
     links = recording.chain[: _MAX_LINKS if recording.chain_of_value and not is_finding else few]
-    most = _MAX_BESIDE if is_sure else _MAX_BESIDE_UNSURE if is_finding else _MAX_CALLS
+    most = _MAX_BESIDE if is_sure or changes else _MAX_BESIDE_UNSURE if is_finding else _MAX_CALLS
     calls = _select_calls(recording.calls, most)
-    return Shown(aliases, kept, [], links, calls, is_sure)
+    return Shown(aliases, kept, [], links, calls, changes, is_sure)
 
 
 def _with_second_place(aliases: list[Alias]) -> list[Alias]:

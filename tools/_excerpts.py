@@ -201,6 +201,7 @@ def _best_first(shown: Shown, recording: Recording, callers: Sequence[Place]) ->
     functions: dict[tuple[str, str], list[Place]] = {}
     for place in (
         *refused,
+        *shown.changes,
         *(place for one in recording.signals for place in one.places),
         *(place for alias in shown.aliases for place in _places_of_alias(alias)),
         *(_with_alike(kept, recording.alike) if shown.is_sure else []),

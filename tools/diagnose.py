@@ -32,7 +32,7 @@ _MAX_CALLERS = 2
 _WHOLE = 3800
 """Characters of an answer, which the source of functions fills up."""
 _LEAST_SOURCE, _LEAST_BESIDE = 3000, 1500
-"""Characters of source that are shown whatever the rest takes; beside a finding that is sure."""
+"""Characters of source that are shown whatever the rest takes; beside a finding that tells where to look."""
 _LEAST_SETUP = 1000
 """Characters of the test's set-up that are shown whatever the rest takes."""
 _SETUPS = "setUp", "asyncSetUp", "setup_method"
@@ -74,8 +74,8 @@ async def diagnose(
 ) -> DiagnoseAnswer:
     """Find the cause of a failing test: stops `pdb` post mortem at its failure, tells where its wrong value came from.
 
-    Runs it and its file again, observed: the calls that matter with values, objects
-    shared by two names, state kept, the way back. `pdb` goes on from there.
+    Runs it and its file again, observed: small changes of the code with which it passes, the calls that matter with
+    values, objects shared by two names, state kept. `pdb` goes on from there.
     """
     end = time.monotonic() + timeout_s
     if not (test or entrypoint):
@@ -113,7 +113,7 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
     from tools._excerpts import read_excerpts
 
     answer = whole.model_copy(update={"called": []})
-    least = _LEAST_BESIDE if select_shown(found).is_sure else _LEAST_SOURCE
+    least = _LEAST_BESIDE if select_shown(found).is_narrow else _LEAST_SOURCE
     room = max(least, _WHOLE - len(render(answer)))
     excerpts = await read_excerpts(session, found, _places_in(answer), room, _callers_in(answer))
     functions = [one.text for one in excerpts]

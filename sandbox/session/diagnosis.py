@@ -258,10 +258,35 @@ class Comparison(GuestData):
     problems: Annotated[list[Text], Field(max_length=20)] = []
 
 
+class CodeChange(Place):
+    """A change of one place in the code with which the failing test passes."""
+
+    change: Text
+    broken: Number = 0
+    """Number of other passing tests that fail with it."""
+
+
+class Mutation(GuestData):
+    """Small changes of the code, each tried alone."""
+
+    problem: Text = ""
+    """Why none was tried."""
+    tried: Number = 0
+    passing: Number = 0
+    """Number of those with which the test passes."""
+    others: Number = 0
+    """Number of other passing tests that ran with those."""
+    cut: Text = ""
+    changes: Annotated[list[CodeChange], Field(max_length=20)] = []
+    """The first ones break the fewest other tests."""
+    problems: Annotated[list[Text], Field(max_length=20)] = []
+
+
 class Diagnosis(GuestData):
     """Findings about the cause of a failing test."""
 
     spectrum: Spectrum | None = None
     recording: Recording | None = None
+    mutation: Mutation | None = None
     comparison: Comparison | None = None
     notes: Annotated[list[Text], Field(max_length=20)] = []

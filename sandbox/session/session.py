@@ -403,6 +403,8 @@ class Session:
             "timeout_s": timeout_s,
             "in_order": in_order,
             "against": against,
+            # In place there may be more than the copy of a repository that changed code could reach.
+            "mutate": not self.sandbox.is_in_place,
         }
         from sandbox.session.diagnosis import Diagnosis
 

@@ -520,10 +520,7 @@ def test_of_a_function_that_has_not_run_the_docstring_is_shown_if_it_refused_its
 def test_of_a_class_its_head_is_shown() -> None:
     lines = ["class Name:", "    text = 'x'", "    def first(self):", "        pass"]
     head = ObjectClass(path="shop.py", line=1, last=2, function="Name")
-    assert (
-        _excerpt(head, lines, Marks(), [4], [1], {})
-        == "shop.py Name\n1\tclass Name:\n2\t    text = 'x'"
-    )
+    assert _excerpt(head, lines, Marks(), [4], [1], {}) == "shop.py Name\n1\tclass Name:\n2\t    text = 'x'"
     assert _excerpt(head, lines, Marks(), [2], [1], {}) == ""
     assert (
         _excerpt(ObjectClass(path="shop.py", line=1, last=9, function="Name"), lines, Marks(), [], [], {})
@@ -589,3 +586,39 @@ async def test_blocks_that_the_test_has_not_run_are_folded_until_the_file_change
     assert "def shorten(lines):" in after and "lines.pop()" in after
     assert "value += 2" in short and "not run" not in short
     assert "the last lines" in again and "value += 2" in again and "not run" not in again
+
+
+CHANGE = {"path": "shop/cart.py", "line": 7, "function": "Cart.add", "change": "without `lines.sort()`"}
+
+
+def test_changes_of_the_code_with_which_the_test_passes_are_told_first() -> None:
+    mutation: dict[str, Any] = {"tried": 300, "passing": 3, "others": 12}
+    mutation["changes"] = [
+        CHANGE,
+        {**CHANGE, "change": "with a copy of `lines`"},
+        {**CHANGE, "line": 9, "function": "Cart.total", "change": "if `n` were true", "broken": 4},
+    ]
+    calls = [{**GROUP, "function": f"f{line}"} for line in range(1, 11)]
+    text = diagnosis(
+        recording={"calls": calls, "difference": {"place": "[1]", "actual": "2", "expected": "3"}},
+        mutation=mutation,
+    )
+    assert text.startswith(
+        "differs first at [1]: 2 instead of 3\n"
+        "the test passes with one of these changes (3 of 300 tried); none of 12 other tests fails then:\n"
+        "  shop/cart.py:7 Cart.add(): without `lines.sort()`\n"
+        "calls that matter most"
+    )
+    assert text.count("shop/group.py") == 4
+    mutation["changes"] = mutation["changes"][2:]
+    assert "4 of 12 other tests fail then:\n  shop/cart.py:9 Cart.total(): if" in diagnosis(mutation=mutation)
+    del mutation["others"]
+    assert "(3 of 300 tried):\n" in diagnosis(mutation=mutation)
+
+
+def test_changes_in_many_functions_say_little() -> None:
+    changes = [{**CHANGE, "function": f"f{number}", "line": number} for number in range(1, 13)]
+    assert diagnosis(mutation={"tried": 40, "passing": 12, "changes": changes}) == ""
+    few = diagnosis(mutation={"tried": 40, "passing": 11, "changes": changes[:11]})
+    assert few.count("\n") == 4
+    assert diagnosis(mutation={"problem": "other threads run when the test begins"}) == ""

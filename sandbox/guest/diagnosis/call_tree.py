@@ -11,6 +11,7 @@ from .safe_values import text_of, type_name
 from .slicing import arguments_of
 
 _MAX_CALLS = 10
+_MAX_RANKED = 200
 _FARNESS, _FAR = 0.02, 20
 """Suspicion that one step further from the failure must outweigh; the steps of a call that is not on the way to it."""
 _LENGTH, _LONG = 0.5, math.log(50)
@@ -48,6 +49,8 @@ class _Function:
 def select_calls(events, calls, is_test, score, distance, told, found_in):
     """Select the calls that matter most, in order, and count the functions that the test has called.
 
+    Returns also the events at which each function is entered first, in the order of all.
+
     Each is {entered: event of its start, depth: among those selected, called_at: line of the test or 0, calls: of
     its function, suspect_line, score, arguments, result, lines: see `_lines`}. `is_test(filename)`; `score(site)`: its
     suspicion; `distance`: event -> steps from the failure; `told`: frames that the answer tells anyway;
@@ -55,6 +58,7 @@ def select_calls(events, calls, is_test, score, distance, told, found_in):
     """
     functions = _functions(events, is_test, score, distance, found_in)
     ranked = sorted(functions, key=lambda one: (-one.rank(), one.frame))
+    order = [events.entered[one.frame] for one in ranked[:_MAX_RANKED]]
     ranked = [one for one in ranked if one.frame not in told][:_MAX_CALLS]
     frames, selected = {one.frame for one in ranked}, []
     lines = _lines(events, {one.frame: one.line for one in ranked})
@@ -72,7 +76,7 @@ def select_calls(events, calls, is_test, score, distance, told, found_in):
                 "lines": lines[one.frame],
             }
         )
-    return selected, len(functions)
+    return selected, len(functions), order
 
 
 def only_describing(events):

@@ -82,8 +82,14 @@ class Tests:
         if first:
             items[:] = first + [item for item in items if item is not first[0]]
 
+    def raised(self):
+        """Hear of an exception in the running test, before it is reported."""
+        if self.running is not None and self._observer.ends_with_exception:
+            self._observer.raised()
+
     @guarded
     def failed(self, exc):
+        self.raised()
         if self.running is not None and self._exc is None:
             self._outcome, self._exc = "failed", exc
             if self._observer.records_values:
@@ -178,8 +184,12 @@ def _plugin(tests, hookimpl):
 
         @hookimpl(hookwrapper=True, tryfirst=True)
         def pytest_runtest_makereport(self, item, call):
+            is_running = tests.running == item.nodeid
+            # Cases of unittest keep theirs at the item until the report is made.
+            if is_running and (call.excinfo is not None or getattr(item, "_excinfo", None)):
+                tests.raised()
             outcome = yield
-            if tests.running == item.nodeid:
+            if is_running:
                 guarded(lambda: _judge(tests, outcome.get_result(), call))()
 
         def pytest_assertrepr_compare(self, config, op, left, right):

@@ -43,7 +43,7 @@ class Sources:
             self._lines[filename] = data.decode("utf-8-sig", "replace").split("\n")
         return self._lines[filename]
 
-    def _tree(self, filename):
+    def tree(self, filename):
         """The syntax tree of a file; None if it has none. Questions about one file come one after the other."""
         if self._last_tree[0] != filename:
             self._last_tree = filename, _parse("\n".join(self.lines(filename)))
@@ -52,26 +52,26 @@ class Sources:
     def statement(self, filename, number):
         """The syntax tree of the innermost statement at a line; None if there is none."""
         found = None
-        for node in ast.walk(self._tree(filename) or ast.Module([], [])):
+        for node in ast.walk(self.tree(filename) or ast.Module([], [])):
             if isinstance(node, ast.stmt) and node.lineno <= number <= (node.end_lineno or node.lineno):
                 found = node
         return found
 
     def definitions(self, filename):
         """(qualified name, syntax tree) of each function and class of a file."""
-        return list(_definitions_in(self._tree(filename)))
+        return list(_definitions_in(self.tree(filename)))
 
     def class_attribute(self, filename, method, name):
         """Line at which the class of a method sets an attribute for all instances; 0 if instances have their own."""
         owner = method.rpartition(".")[0]
-        for path, node in _classes_in(self._tree(filename)):
+        for path, node in _classes_in(self.tree(filename)):
             if path == owner:
                 return 0 if _sets_on_instance(node, name) else _line_of_attribute(node, name)
         return 0
 
     def class_head(self, filename, name):
         """(first, last line) of a class before its first method, by its qualified name; (0, 0) if it is not there."""
-        for path, node in _classes_in(self._tree(filename)):
+        for path, node in _classes_in(self.tree(filename)):
             if path == name:
                 methods = [_first_line(one) for one in node.body if isinstance(one, _DEFINITIONS)]
                 return node.lineno, min(methods) - 1 if methods else node.end_lineno or node.lineno
@@ -80,12 +80,12 @@ class Sources:
     def lines_that_repeat(self, filename):
         """Lines of a file with an expression that puts one object into several places."""
         if filename not in self._repeating:
-            self._repeating[filename] = frozenset(_lines_that_repeat(self._tree(filename)))
+            self._repeating[filename] = frozenset(_lines_that_repeat(self.tree(filename)))
         return self._repeating[filename]
 
     def writers_of(self, filename, name):
         """(qualified name, line) of each function of a file that sets or changes a global, or an attribute: `.seen`."""
-        for function, node in _definitions_in(self._tree(filename)):
+        for function, node in _definitions_in(self.tree(filename)):
             if isinstance(node, _DEFINITIONS):
                 line = next(_lines_that_change(node, name), 0)
                 if line:
@@ -94,7 +94,7 @@ class Sources:
     def alike(self, filename, number):
         """(qualified name, line) of the functions of a file that do what the one at a line does, with other names."""
         functions = [
-            each for each in _definitions_in(self._tree(filename)) if isinstance(each[1], _DEFINITIONS)
+            each for each in _definitions_in(self.tree(filename)) if isinstance(each[1], _DEFINITIONS)
         ]
         _, start, _ = self._function(filename, number)
         wanted = next((node for _, node in functions if _first_line(node) == start), None)
@@ -121,7 +121,7 @@ class Sources:
     def _function(self, filename, number):
         """(qualified name, first line, last line)."""
         if filename not in self._functions:
-            self._functions[filename] = list(_functions_in(self._tree(filename)))
+            self._functions[filename] = list(_functions_in(self.tree(filename)))
         found = ("<module>", 0, 0)
         for name, start, end in self._functions[filename]:
             if start <= number <= end and start >= found[1]:

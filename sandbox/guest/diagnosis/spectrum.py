@@ -28,6 +28,7 @@ class SpectrumObserver:
     """Collects the executed lines of each test."""
 
     records_values = False
+    ends_with_exception = False
     hooks: dict = {}
 
     def __init__(self, job):

@@ -10,6 +10,7 @@ from ..debugger.isolation.user_code import Project
 from . import recording, runners, spectrum
 from .comparison import observer as comparison
 from .job import Job
+from .mutation import observer as mutation
 from .tracing import observer as tracing
 
 
@@ -28,5 +29,6 @@ _OBSERVERS = {
     "spectrum": spectrum.SpectrumObserver,
     "recording": recording.RecordingObserver,
     "comparison": comparison.ComparisonObserver,
+    "mutation": mutation.MutationObserver,
     "trace": tracing.TraceObserver,
 }

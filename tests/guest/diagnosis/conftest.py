@@ -66,7 +66,7 @@ def diagnose(state: State) -> Diagnose:
         files: dict[str, str], test: str | None = None, command: str = f"{PYTHON} -m unittest", **args: Any
     ) -> Diagnosis:
         write(state, files)
-        asked = {"command": command, "test": test, "timeout_s": 120, **args}
+        asked = {"command": command, "test": test, "timeout_s": 120, "mutate": True, **args}
         return Diagnosis.model_validate(diagnosis.diagnose(asked, b"", Call(state))[0])
 
     return run

@@ -64,7 +64,9 @@ async def test_the_next_sweep_removes_them_if_their_server_was_killed(
             with suppress(BackendUnavailable):
                 await killed.start(docker_place.spec(user=user), quiet)
             await other.sweep(user)
-            assert await _unstarted(other, docker_place) == 1, "its server lives, and may be about to start it"
+            assert await _unstarted(other, docker_place) == 1, (
+                "its server lives, and may be about to start it"
+            )
             killed.servers.note("anything")  # its file stays, as that of a killed server does
             killed.servers.release()
             await other.sweep(user)

@@ -19,11 +19,12 @@ class ComparisonObserver:
     """Records from the beginning of the test to its end; a program without tests as a whole."""
 
     records_values = True
+    ends_with_exception = False
 
     def __init__(self, job):
         self.job = job
         self._other = job.read(AGAINST)
-        self._recorder = ComparisonRecorder(job, job.settings.get("files") or ())
+        self._recorder = ComparisonRecorder(job, job.settings.get("only") or ())
         self._recorder.install()
         self._done = False
         if job.test is None:

@@ -24,6 +24,7 @@ class TraceObserver:
     """Traces from the start of the process to its end. Without targets it reports the outcome only."""
 
     records_values = False
+    ends_with_exception = False
     hooks: dict = {}
 
     def __init__(self, job):

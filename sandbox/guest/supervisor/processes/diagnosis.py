@@ -18,17 +18,19 @@ _MAX_EVENTS = 1_000_000
 _MAX_COMPARED = 100_000
 _MAX_MEMORY = 512 << 20
 _NEAREST = "auto"
+_MUTATION_S = 6.0
+"""Time in which changes of the code are tried."""
 
 
 def diagnose(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
-    """{command, test, env, timeout_s, in_order, against} -> {"spectrum": {...}|null, "recording": {...}|null,
-    "comparison": {...}|null, "notes": [text]}.
+    """{command, test, env, timeout_s, in_order, against, mutate} -> {"spectrum": {...}|null, "recording": {...}|null,
+    "mutation": {...}|null, "comparison": {...}|null, "notes": [text]}.
 
     `test` is the failing test as its runner names it; null for a program without tests, which has no spectrum.
     With `in_order`, the test fails only after the tests before it, so all of `command` is run in its order.
     `against` is a passing test, "auto" for the nearest one, or, for a program, a command that does not fail.
-    `spectrum`, `recording` and `comparison` are the results of the guest's `diagnosis`. A note says why one is missing or
-    incomplete. Raises GuestError as `exec` does.
+    `mutate`: the test may run with changed code. `spectrum`, `recording`, `mutation` and `comparison` are the results
+    of the guest's `diagnosis`. A note says why one is missing or incomplete. Raises GuestError as `exec` does.
     """
     return _Runs(args, call).diagnose(), b""
 
@@ -50,6 +52,7 @@ class _Runs:
         self._command = without_pdb(command_of(args, call))
         self._test = name_of(args)
         self._in_order = bool(args.get("in_order"))
+        self._may_mutate = bool(args.get("mutate"))
         self._against = self._other_run(args, call)
         self._end = time.monotonic() + float(args.get("timeout_s") or 60.0)
         self._notes: list = []
@@ -57,8 +60,11 @@ class _Runs:
     def diagnose(self) -> dict:
         spectrum = self._spectrum()
         command = self._command if self._in_order else self._selected(self._test)
-        recording = self._run("recording", command, 0.4 if self._against else 0.9, spectrum)
+        recording = self._run(
+            "recording", command, 0.4 if self._against else 0.7, (("spectrum.json", spectrum),)
+        )
         self._keep_lines(recording)
+        mutation = self._mutate(spectrum, recording)
         comparison = self._compare(command, spectrum or {}) if self._against else None
         if spectrum is not None:
             for name in ("lines", "files"):  # for the other runs alone
@@ -66,9 +72,22 @@ class _Runs:
         return {
             "spectrum": spectrum,
             "recording": recording,
+            "mutation": mutation,
             "comparison": comparison,
             "notes": self._notes,
         }
+
+    def _mutate(self, spectrum, recording):
+        """Find changes of the code with which the test passes; None if none can be tried."""
+        ranking = (recording or {}).pop("ranking", None)
+        if not self._may_mutate or not self._test or not (spectrum or {}).get("failed"):
+            return None
+        command = self._command if self._in_order else self._selected(self._file_of_test())
+        files = (("spectrum.json", spectrum), ("recording.json", {"ranking": ranking or []}))
+        noted = len(self._notes)
+        found = self._run("mutation", command, 0.5, files, budget_s=_MUTATION_S)
+        del self._notes[noted:]  # it is one list of several
+        return found
 
     def _keep_lines(self, recording) -> None:
         """Keep the lines that have run, to tell later which of a file have not."""
@@ -89,7 +108,7 @@ class _Runs:
         files = spectrum.get("files") if near and not self._in_order else None
         other = self._selected(against) if self._test else against
         passing = self._run(
-            "comparison", other, 0.45, test=against if self._test else None, in_order=False, files=files
+            "comparison", other, 0.45, test=against if self._test else None, in_order=False, only=files
         )
         if passing is None:
             return None
@@ -97,7 +116,7 @@ class _Runs:
         if outcome not in ("passed", "failed") or not isinstance(passing.get("stream"), str):
             self._notes.append(f"no comparison: {against} was {str(outcome or 'not recorded')[:20]}")
             return None
-        found = self._run("comparison", command, 0.9, against=passing, files=files)
+        found = self._run("comparison", command, 0.9, (("against.json", passing),), only=files)
         if found is not None:
             found.update(against=against, against_outcome=outcome, against_failed=passing.get("failed"))
             found["cut"] = found.get("cut") or str(passing.get("cut") or "")[:200]
@@ -145,7 +164,7 @@ class _Runs:
     def _selected(self, test: str) -> str:
         return select_test(self._command, test, self._call.state.workdir)
 
-    def _run(self, mode: str, command: str, share: float, spectrum=None, against=None, **more):
+    def _run(self, mode: str, command: str, share: float, files=(), **more):
         """Run `command` observed. Returns the result; None, with a note, if there is none."""
         seconds = max(1.0, (self._end - time.monotonic()) * share)
         job = {
@@ -158,7 +177,6 @@ class _Runs:
             **more,
         }
         self._call.progress({"output": mode})
-        files = (("spectrum.json", spectrum), ("against.json", against))
         run, left = observe(command, self._env, self._call, seconds, job, files)
         result = as_object(left[RESULT])
         if result is None:

@@ -1,0 +1,107 @@
+"""Functions of loaded files, and changed code in their place."""
+
+# `ast.ClassDef` has type parameters from 3.12 on.
+# pyright: reportAttributeAccessIssue=false
+from __future__ import annotations
+import __future__
+
+import ast
+import gc
+import types
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_FUTURE = 0
+for _name in __future__.all_feature_names:
+    _FUTURE |= getattr(__future__, _name).compiler_flag
+
+
+class Function:
+    """An outermost function or method of a file: its syntax tree, and the class whose names it may use."""
+
+    __slots__ = ("filename", "name", "node", "owner")
+
+    def __init__(self, filename, name, node, owner):
+        self.filename, self.name, self.node, self.owner = filename, name, node, owner
+
+    @property
+    def first_line(self):
+        return min([self.node.lineno, *(one.lineno for one in self.node.decorator_list)])
+
+
+class Loaded:
+    """The function objects of some files that exist now, by the place of their code."""
+
+    def __init__(self, relative, paths):
+        """`relative(filename)`: the path of a file, which is to be among `paths`."""
+        self._found, self._flags = {}, {}
+        self.filenames = {}
+        """Path -> name of the file in its code."""
+        for one in gc.get_objects():
+            if type(one) is types.FunctionType:
+                name = one.__code__.co_filename
+                if name not in self._flags and relative(name) in paths:
+                    self._flags[name] = one.__code__.co_flags & _FUTURE
+                    self.filenames[relative(name)] = name
+                if name in self._flags:
+                    self._found.setdefault(_place(one.__code__), []).append(one)
+
+    def has(self, function):
+        return (function.filename, function.first_line, function.node.name) in self._found
+
+    def compile(self, function):
+        """(function object, its new code) for a function whose syntax tree is changed, and those inside it.
+
+        None if the changed code does not fit: it uses other variables of functions around it.
+        """
+        body = function.node
+        decorators, body.decorator_list = body.decorator_list, []
+        try:
+            flags = self._flags.get(function.filename, 0)
+            tree = ast.fix_missing_locations(_module_of(function))
+            code = compile(tree, function.filename, "exec", flags, dont_inherit=True)
+        finally:
+            body.decorator_list = decorators
+        changed, lines = [], {body.lineno: function.first_line}
+        for one in _codes_in(code):
+            line = lines.get(one.co_firstlineno, one.co_firstlineno)
+            for loaded in self._found.get((function.filename, line, one.co_name), ()):
+                if one.co_freevars != loaded.__code__.co_freevars:
+                    return None
+                changed.append((loaded, one))
+        return changed or None
+
+
+def functions_in(filename, tree):
+    """Yield the functions and methods of a file that are in no other function."""
+    waiting: list = [(tree, "", None)]
+    while waiting:
+        node, path, owner = waiting.pop()
+        for one in ast.iter_child_nodes(node):
+            if isinstance(one, _DEFINITIONS):
+                yield Function(filename, path + one.name, one, owner)
+            elif isinstance(one, ast.ClassDef):
+                waiting.append((one, f"{path}{one.name}.", one.name))
+            elif isinstance(one, ast.stmt):
+                waiting.append((one, path, owner))
+
+
+def _module_of(function):
+    """A module with this function alone, in its class: private names and `super()` need it."""
+    body: list = [function.node]
+    if function.owner is not None:
+        made = ast.ClassDef(name=function.owner, bases=[], keywords=[], body=body, decorator_list=[])
+        if "type_params" in ast.ClassDef._fields:
+            made.type_params = []
+        body = [ast.copy_location(made, function.node)]
+    return ast.Module(body=body, type_ignores=[])
+
+
+def _codes_in(code):
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield one
+            yield from _codes_in(one)
+
+
+def _place(code):
+    return code.co_filename, code.co_firstlineno, code.co_name

@@ -1,0 +1,364 @@
+"""Runs the failing test again and again, each time in a child process with another change of the code.
+
+The process stops before the failing test. Each child is a copy of it in which one function has changed code, goes on
+with the test, and if that passes, with the tests after it.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+
+from ...debugger.isolation.pristine import os, select, threading, time
+from .. import failure
+from ..job import guarded
+from ..sources import Sources
+from .functions import Loaded, functions_in
+from .guard import forbid_changes, holds_files_open
+from .mutants import mutants_of
+
+_MAX_FUNCTIONS = 80
+_MAX_PASSING = 40
+"""Changes with which the test passes; from so many on they say little."""
+_MAX_TOLD = 20
+_MAX_OTHERS = 60
+_OTHERS_S, _MORE_S = 2.0, 1.0
+"""Time for the other tests: of the unchanged program, and of a changed one at least."""
+_BASE_S = 20.0
+_LEAST_S, _SLOWER = 0.1, 4
+"""Processor time that a changed program may take: at least, and in times of the unchanged one's."""
+_WAITING = 4
+"""Time that it may take in all, in times of its processor time: it may have to wait for a processor."""
+_MAX_WORKERS = 4
+_MAX_FILE, _MAX_MEMORY = 64 << 20, 1 << 30
+_MAX_REPORT = 1 << 20
+_OF_LIKELIHOOD, _OF_POSITION, _OF_LINE = 25, 0.05, 10
+"""Functions further down the ranking that one step of likelihood, of position in its function, or a line is worth."""
+
+
+class MutationObserver:
+    """Tries changes when the failing test is about to begin."""
+
+    records_values = False
+    hooks: dict = {}
+
+    def __init__(self, job):
+        self.job = job
+        self._spectrum = job.read("spectrum.json")
+        self._sources = Sources()
+        self._has_begun = False
+        self._child = None
+        """In a child process: its report."""
+        self._folder = os.path.join(job.folder, "files")
+        os.mkdir(self._folder)
+        os.environ["TMPDIR"] = self._folder
+
+    def start(self):
+        """Begin with the first test."""
+
+    def begin_test(self, name):
+        """Try all changes before the failing test. Returns in each child, and once in this process."""
+        if name == self.job.test and not self._has_begun:
+            self._has_begun = True
+            self._try_changes()
+
+    @property
+    def ends_with_exception(self):
+        """True in a child with changed code that runs the failing test: it has not passed then."""
+        return self._child is not None and self._child.is_waiting
+
+    def raised(self):
+        """End such a child, before a report of its failure is made."""
+        os._exit(0)
+
+    def set_up_shared(self, begins):
+        """Run it like the rest."""
+
+    def end_test(self, name, outcome, exc):
+        """True when this process has nothing more to run."""
+        if self._child is None:
+            return self._has_begun
+        self._child.tell(name, outcome, failure.describe(exc, self.job) if exc is not None else None)
+        return False
+
+    def failed(self, exc):
+        """A program without tests is not run again."""
+
+    def compared(self, op, left, right):
+        """Ignore the operands of a failing comparison."""
+
+    def finish(self):
+        """End a child that has run all tests."""
+        if self._child is not None:
+            os._exit(0)
+
+    def _try_changes(self):
+        problem = self._problem()
+        if problem:
+            self.job.write({"problem": problem})
+            return
+        trial = _Trial(self.job, self._folder)
+        base = trial.start(None, _OTHERS_S)
+        if base is None:
+            self._child = trial.report
+            return
+        trial.wait()
+        problem = self._difference(base)
+        if problem:
+            self.job.write({"problem": problem})
+            return
+        trial.expect(base)
+        loaded = Loaded(self.job.relative, {path for path, _, _ in self._lines()})
+        result: dict = {"tried": 0, "others": len(trial.others)}
+        self.job.write(result)
+        tried = []
+        for function, mutant in self._plan(loaded):
+            if trial.is_over():
+                result["cut"] = "the time for it was over"
+                break
+            with mutant:
+                changed = guarded(loaded.compile)(function)
+            if not changed:
+                continue
+            child = trial.start(changed)
+            if child is None:
+                self._child = trial.report
+                return
+            tried.append((child, function, mutant))
+        trial.wait()
+        result.update(tried=len(tried), **self._told(tried, trial))
+        self.job.write(result)
+
+    def _problem(self):
+        """Why changed code can't be tried; "" if it can."""
+        if not self._spectrum.get("plain") or not self._spectrum.get("lines"):
+            return "no lines of the failing test are known"
+        if threading.active_count() > 1:
+            return "other threads run when the test begins"
+        if not hasattr(os, "fork") or holds_files_open(self.job.root):
+            return "files of the repository are open for writing when the test begins"
+        return ""
+
+    def _difference(self, base):
+        """Why the test is not the same where changes are tried; "" if it is."""
+        plain = self._spectrum["plain"]
+        first = base.outcomes[0] if base.outcomes else None
+        if first is None:
+            return "the test did not end"
+        _, outcome, failed = first
+        if outcome == "passed" or failed is None:
+            return "the test passes there"
+        if any(plain.get(key) != failed.get(key) for key in ("type", "path", "line")):
+            return "the test fails otherwise there (%s: %s)" % (failed["type"], failed["message"][:100])
+        return ""
+
+    def _lines(self):
+        """(path, line, score) of the lines outside of tests that the failing test runs."""
+        for path, line, score in self._spectrum["lines"]:
+            if path.endswith(".py") and not self.job.is_test_code(os.path.join(self.job.root, path)):
+                yield path, line, score
+
+    def _plan(self, loaded):
+        """(function, change of it), the most promising first."""
+        scores = {}
+        for path, line, score in self._lines():
+            scores.setdefault(path, {})[line] = score
+        ranks = {}
+        for index, (path, line) in enumerate(self.job.read("recording.json")["ranking"]):
+            ranks.setdefault(path, {})[line] = index
+        found = []
+        for path, filename in loaded.filenames.items():
+            tree = self._sources.tree(filename)
+            for function in functions_in(filename, tree) if tree is not None else ():
+                span = range(function.first_line, (function.node.end_lineno or 0) + 1)
+                executed = scores[path].keys() & set(span)
+                if executed and loaded.has(function):
+                    rank = min(
+                        (ranks[path][line] for line in ranks.get(path, {}).keys() & set(span)), default=1000
+                    )
+                    found.append((rank, path, function, executed))
+        found.sort(key=lambda one: one[0])
+        plan = []
+        for index, (_, path, function, executed) in enumerate(found[:_MAX_FUNCTIONS]):
+            mutants = sorted(mutants_of(function.node, executed), key=lambda one: one.likelihood)
+            for position, one in enumerate(mutants):
+                doubt = 1 - scores[path].get(one.line, 0)
+                key = index + _OF_LIKELIHOOD * one.likelihood + _OF_POSITION * position + _OF_LINE * doubt
+                plan.append((key, len(plan), function, one))
+        plan.sort(key=lambda one: one[:2])
+        return [one[2:] for one in plan]
+
+    def _told(self, tried, trial):
+        """The changes with which the test passes, those first with which the others do, too."""
+        passing = [(child.broken(trial.others), child, *rest) for child, *rest in tried if child.has_passed]
+        passing.sort(key=lambda one: one[0])
+        told = []
+        for broken, _, function, mutant in passing[:_MAX_TOLD]:
+            lines = self._sources.lines(function.filename)
+            told.append(
+                {
+                    "path": self.job.relative(function.filename),
+                    "line": mutant.line,
+                    "function": function.name,
+                    "text": self._sources.line(function.filename, mutant.line),
+                    "change": mutant.describe(lines),
+                    "broken": broken,
+                }
+            )
+        return {"passing": len(passing), "changes": told}
+
+
+class _Trial:
+    """Child processes that run the test, some at a time."""
+
+    def __init__(self, job, folder):
+        self._job, self._folder = job, folder
+        self._running = []
+        self._ends = time.monotonic() + float(job.settings["budget_s"])
+        self._workers = min(_MAX_WORKERS, len(os.sched_getaffinity(0)))
+        self._limit, self._more, self._passing = _BASE_S, _BASE_S, 0
+        self.others = set()
+        """Names of the other tests that pass."""
+        self._count = _MAX_OTHERS
+        self.report = None
+
+    def expect(self, base):
+        """Take the unchanged program as the measure."""
+        self.others = {name for name, outcome, _ in base.outcomes[1:] if outcome == "passed"}
+        self._count = len(base.outcomes)
+        self._limit = max(_LEAST_S, _SLOWER * base.first_s)
+        self._more = max(_MORE_S, _SLOWER * (base.all_s - base.first_s))
+
+    def is_over(self):
+        return time.monotonic() > self._ends or self._job.is_over() or self._passing >= _MAX_PASSING
+
+    def start(self, changed, seconds=None):
+        """Fork a child; returns it, and None in the child itself, whose `report` is set."""
+        while len(self._running) >= self._workers:
+            self._listen()
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid:
+            os.close(writing)
+            child = _Child(pid, reading, _WAITING * self._limit, _WAITING * self._more)
+            self._running.append(child)
+            return child
+        try:
+            os.close(reading)
+            self._prepare(changed)
+            self.report = _Report(writing, changed is not None, self._count, seconds, self._more)
+            _limit_processor(self._limit)
+        except BaseException:
+            os._exit(1)
+        return None
+
+    def _prepare(self, changed):
+        import resource
+
+        silent = os.open(os.devnull, os.O_RDWR)
+        for number in (1, 2):
+            os.dup2(silent, number)
+        sys.dont_write_bytecode = True
+        for kind, most in ((resource.RLIMIT_FSIZE, _MAX_FILE), (resource.RLIMIT_CORE, 0)):
+            resource.setrlimit(kind, (most, most))
+        with open("/proc/self/statm", encoding="ascii") as file:
+            own = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (own + _MAX_MEMORY, own + _MAX_MEMORY))
+        for function, code in changed or ():
+            function.__code__ = code
+        forbid_changes(self._folder)
+
+    def wait(self):
+        """Wait for all children."""
+        while self._running:
+            self._listen()
+
+    def _listen(self):
+        """Read what children tell, and end those whose time is over."""
+        poll = select.poll()
+        for one in self._running:
+            poll.register(one.reading, select.POLLIN)
+        ends = min(one.ends for one in self._running)
+        ready = {number for number, _ in poll.poll(max(0, int(1000 * (ends - time.monotonic())) + 1))}
+        for one in list(self._running):
+            is_open = one.read() if one.reading in ready else time.monotonic() < one.ends
+            if not is_open:
+                one.end()
+                self._running.remove(one)
+                self._passing += one.has_passed
+
+
+def _limit_processor(seconds):
+    """End this process when it has computed for so long."""
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+class _Child:
+    """A child process as its parent sees it."""
+
+    def __init__(self, pid, reading, limit, more):
+        self._pid, self.reading, self._more = pid, reading, more
+        self._begun = time.monotonic()
+        self.ends = self._begun + limit
+        self._data = b""
+        self.outcomes = []
+        """(test, outcome, failure) of each that has ended."""
+        self.first_s = self.all_s = 0.0
+
+    @property
+    def has_passed(self):
+        return bool(self.outcomes) and self.outcomes[0][1] == "passed"
+
+    def broken(self, others):
+        """How many of these tests are known not to pass here."""
+        return sum(outcome != "passed" and name in others for name, outcome, _ in self.outcomes[1:])
+
+    def read(self):
+        """Read what there is. False at the end."""
+        data = os.read(self.reading, 1 << 16)
+        if not data or len(self._data) > _MAX_REPORT:
+            return False
+        *lines, self._data = (self._data + data).split(b"\n")
+        for line in lines:
+            self.outcomes.append(tuple(json.loads(line)))
+            self.all_s = time.monotonic() - self._begun
+            if len(self.outcomes) == 1:
+                self.first_s = self.all_s
+                self.ends += self._more
+        return True
+
+    def end(self):
+        os.close(self.reading)
+        try:
+            os.kill(self._pid, 9)
+        except ProcessLookupError:
+            pass
+        os.waitpid(self._pid, 0)
+
+
+class _Report:
+    """What a child tells its parent."""
+
+    def __init__(self, writing, is_changed, count, seconds, more):
+        self._writing, self._is_changed, self._left = writing, is_changed, count
+        self._is_first, self._more = True, more
+        self._ends = None if seconds is None else time.monotonic() + seconds
+
+    @property
+    def is_waiting(self):
+        """True as long as the changed test has not passed."""
+        return self._is_changed and self._is_first
+
+    def tell(self, name, outcome, failed):
+        """Tell how a test has ended. The child ends if that is all that is asked of it."""
+        os.write(self._writing, json.dumps([name, outcome, failed]).encode() + b"\n")
+        self._left -= 1
+        is_over = self._left <= 0 or (self._ends is not None and time.monotonic() > self._ends)
+        is_failure = self.is_waiting and outcome != "passed"
+        if self._is_first:
+            _limit_processor(self._more)
+        self._is_first = False
+        if is_over or is_failure:
+            os._exit(0)

@@ -1,0 +1,194 @@
+"""Changes of the code with which a failing test passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sandbox.guest.supervisor.processes import diagnosis
+from sandbox.session.diagnosis import Mutation
+from tests.guest.diagnosis.conftest import PYTHON, Diagnose
+from tests.guest.operations.conftest import State
+
+HEAD = "import unittest\nfrom shop import *\n\nclass Case(unittest.TestCase):\n"
+CASE = "test_shop.Case.test_bad"
+CART = """\
+class Cart:
+    def __init__(self):
+        self.__lines = []
+
+    @property
+    def lines(self):
+        return self.__lines
+
+    def add(self, line):
+        if line and line not in self.lines:
+            self.lines.append(line)
+        return self
+
+
+class Sorted(Cart):
+    def add(self, line):
+        super().add(line)
+        self.lines.sort()
+        return self
+"""
+CART_TESTS = """\
+    def test_bad(self):
+        self.assertEqual(Sorted().add('b').add('a').lines, ['b', 'a'])
+    def test_once(self):
+        self.assertEqual(Cart().add('b').add('b').lines, ['b'])
+    def test_nothing(self):
+        self.assertEqual(Cart().add('').lines, [])
+"""
+
+
+def mutation(diagnose: Diagnose, shop: str, tests: str, test: str = CASE, **args: str) -> Mutation:
+    found = diagnose({"shop.py": shop, "test_shop.py": HEAD + tests}, test, **args)
+    assert found.notes == []
+    assert found.mutation is not None
+    assert found.mutation.problems == []
+    return found.mutation
+
+
+def changes(found: Mutation) -> list[tuple[int, str, int]]:
+    return [(one.line, one.change, one.broken) for one in found.changes]
+
+
+@pytest.mark.parametrize(
+    ("command", "test"),
+    [(f"{PYTHON} -m unittest", CASE), (f"{PYTHON} -m pytest -q", "test_shop.py::Case::test_bad")],
+)
+def test_a_statement_without_which_the_test_passes_is_found(
+    diagnose: Diagnose, command: str, test: str
+) -> None:
+    found = mutation(diagnose, CART, CART_TESTS, test, command=command)
+    assert (18, "without `self.lines.sort()`", 0) in changes(found)
+    assert found.others == 2
+    assert {one.function for one in found.changes} <= {"Sorted.add", "Cart.add", "Cart.lines"}
+    assert found.tried > found.passing == len(found.changes)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected", "change"),
+    [
+        ("if n > 2:\n        n -= 1\n    return n", "f(3) == 3", (2, "if `n > 2` were false")),
+        ("return n < 3", "f(3)", (2, "with `<=` in `n < 3`")),
+        ("return n > 0 and n < 3", "f(3)", (2, "without `n < 3` in `n > 0 and n < 3`")),
+        ("return n | 1", "f(3) == 2", (2, "with `^` in `n | 1`")),
+        ("return n + 1", "f(3) == 5", (2, "with `2` for `1`")),
+        ("a = [n]\n    b = a\n    b.append(1)\n    return a", "f(3) == [3]", (3, "with a copy of `a`")),
+        ("return [i for i in range(n) if i]", "f(2) == [0, 1]", (2, "without the condition `i`")),
+        ("return sorted([n, 1], key=lambda i: -i)", "f(3) == [1, 3]", (2, "without `key` in `sorted([n, 1], key=lambda i: -i)`")),
+        ("return pow(2, n)", "f(3) == 9", (2, "with exchanged arguments in `pow(2, n)`")),
+        ("for i in 1, 2:\n        n = i\n    return n", "f(3) == 1", (2, "with `1, 2` in reverse")),
+        ("m = 1\n    return str(n)", "f(3) == '1'", (3, "with `m` for `n` in `str(n)`")),
+        ("a = []\n    a.append(n)\n    a.append(1)\n    return a", "f(3) == [1, 3]", (3, "with `a.append(n)` after `a.append(1)`")),
+        ("return n if n > 5 else 'é' + 'x'", "f(3) == 'xé'", (2, "with `'x'` before `'é'`")),
+    ],
+)  # fmt: skip
+def test_kinds_of_changes(diagnose: Diagnose, body: str, expected: str, change: tuple[int, str]) -> None:
+    tests = f"    def test_bad(self):\n        self.assertTrue({expected})\n"
+    found = changes(mutation(diagnose, f"def f(n):\n    {body}\n", tests))
+    assert (*change, 0) in found
+
+
+def test_other_tests_that_fail_with_a_change_are_counted(diagnose: Diagnose) -> None:
+    shop = "def f(n):\n    if n > 2:\n        return 0\n    return n\n"
+    tests = "    def test_bad(self):\n        self.assertEqual(f(3), 3)\n"
+    tests += "    def test_four(self):\n        self.assertEqual(f(4), 0)\n"
+    found = changes(mutation(diagnose, shop, tests))
+    assert (2, "if `n > 2` were false", 1) in found
+    assert found[-1][2] == 1
+
+
+def test_functions_in_functions_and_generators_are_changed(diagnose: Diagnose) -> None:
+    shop = """\
+def counted(function):
+    def call(*args):
+        result = list(function(*args))
+        result.append(0)
+        return result
+    return call
+
+@counted
+def f(n):
+    for i in range(n):
+        if i % 2:
+            yield i
+"""
+    tests = "    def test_bad(self):\n        self.assertEqual(f(4), [1, 3])\n"
+    assert changes(mutation(diagnose, shop, tests)) == [(4, "without `result.append(0)`", 0)]
+
+
+def test_changed_code_removes_and_writes_no_files_of_the_repository(
+    diagnose: Diagnose, state: State, tmp_path: Path
+) -> None:
+    shop = """\
+import os, shutil, subprocess, tempfile
+
+def f(really=False):
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(folder + '/a')
+        open(folder + '/a/b', 'w').close()
+        if really:
+            shutil.rmtree('data')
+        if really:
+            open('written', 'w').close()
+        if really:
+            os.rename('data/keep', 'data/lost')
+        if really:
+            subprocess.run(['touch', 'started'])
+    return 1
+"""
+    tests = "    def test_bad(self):\n        self.assertEqual(f(), 2)\n"
+    (kept := Path(state.workdir, "data", "keep")).parent.mkdir()
+    kept.write_text("x")
+    found = mutation(diagnose, shop, tests)
+    assert found.problem == "" and found.tried > 8
+    assert (15, "with `2` for `1`", 0) in changes(found)
+    assert kept.read_text() == "x"
+    assert sorted(one.name for one in Path(state.workdir).iterdir()) == ["data", "shop.py", "test_shop.py"]
+
+
+@pytest.mark.parametrize(
+    ("start", "problem"),
+    [
+        (
+            "open('made', 'a').close()",
+            "the test fails otherwise there (PermissionError: open by changed code: 'made')",
+        ),
+        ("pass", ""),
+    ],
+)
+def test_a_test_that_writes_into_the_repository_is_not_tried(
+    diagnose: Diagnose, start: str, problem: str
+) -> None:
+    tests = f"    def test_bad(self):\n        {start}\n        self.assertEqual(f(), 2)\n"
+    assert mutation(diagnose, "def f():\n    return 1\n", tests).problem == problem
+
+
+def test_a_process_with_threads_is_not_forked(diagnose: Diagnose) -> None:
+    shop = "import threading\nstop = threading.Event()\nthreading.Thread(target=stop.wait, daemon=True).start()\n"
+    tests = "    def test_bad(self):\n        self.assertEqual(f(), 2)\n"
+    found = mutation(diagnose, shop + "def f():\n    return 1\n", tests)
+    assert found.problem == "other threads run when the test begins"
+
+
+def test_changes_that_never_end_are_ended(diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = "def f(n):\n    i = 0\n    while i < n:\n        i += 1\n    return i + 1\n"
+    tests = "    def test_bad(self):\n        self.assertEqual(f(3), 3)\n"
+    found = mutation(diagnose, shop, tests)
+    assert (5, "with `0` for `1`", 0) in changes(found)
+
+
+def test_no_change_is_tried_where_that_is_not_wanted(diagnose: Diagnose) -> None:
+    files = {"shop.py": CART, "test_shop.py": HEAD + CART_TESTS}
+    assert diagnose(files, CASE, mutate=False).mutation is None
+
+
+def test_when_the_time_is_over_no_more_are_tried(diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnosis, "_MUTATION_S", 0.0)
+    found = mutation(diagnose, CART, CART_TESTS)
+    assert (found.tried, found.cut) == (0, "the time for it was over")
