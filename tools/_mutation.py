@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sandbox.session.diagnosis import CodeChange, Mutation
-from tools._places import format_place
+from tools._places import format_place, shorten
 
 _MAX_FUNCTIONS, _MAX_OF_FUNCTION = 4, 2
 _MANY = 12
 """Functions with such changes that say little: nearly any change makes the test pass."""
 _MAX_CHANGE = 180
+_MORE = 15
+"""One of so many other tests may fail more than with the best change."""
 
 
 def select_changes(found: Mutation | None) -> list[CodeChange]:
-    """Select the changes that are told: of few functions, with which no or the fewest other tests fail."""
+    """Select the changes that are told: of few functions, with which the fewest other tests fail."""
     if found is None or not found.changes:
         return []
-    least = found.changes[0].broken
+    most = found.changes[0].broken + found.others / _MORE
     by_function: dict[tuple[str, str], list[CodeChange]] = {}
     for one in found.changes:
-        if one.broken == least:
+        if one.broken <= most:
             by_function.setdefault((one.path, one.function), []).append(one)
     if len(by_function) >= _MANY:
         return []
@@ -37,11 +39,15 @@ def mutation_lines(found: Mutation | None, shown: Sequence[CodeChange]) -> list[
     """Format the changes, a line for each."""
     if found is None or not shown:
         return []
-    broken = shown[0].broken
-    others = (
-        f"; {broken or 'none'} of {found.others} other tests {'fails' if broken <= 1 else 'fail'} then"
-        if found.others
-        else ""
-    )
-    head = f"the test passes with one of these changes ({found.passing} of {found.tried} tried){others}:"
-    return [head, *(f"  {format_place(one)}: {one.change}"[:_MAX_CHANGE] for one in shown)]
+    head = f"changes with which the test passes ({found.passing} of {found.tried} tried)"
+    if not found.others:
+        return [f"{head}:", *(f"  {_text_of(one)}" for one in shown)]
+    tests = f"{found.others} other test{'s' * (found.others > 1)}"
+    return [
+        f"{head}, and how many of {tests} fail then:",
+        *(f"  {one.broken}: {_text_of(one)}" for one in shown),
+    ]
+
+
+def _text_of(one: CodeChange) -> str:
+    return shorten(f"{format_place(one)}: {one.change}", _MAX_CHANGE)

@@ -25,13 +25,15 @@ _MAX_TOLD = 20
 _MAX_OTHERS = 60
 _OTHERS_S, _MORE_S = 2.0, 1.0
 """Time for the other tests: of the unchanged program, and of a changed one at least."""
-_BASE_S = 20.0
+_BASE_S = 3.0
+"""Processor time of the unchanged test: of one that takes longer hardly a change could be tried."""
 _LEAST_S, _SLOWER = 0.1, 4
 """Processor time that a changed program may take: at least, and in times of the unchanged one's."""
 _WAITING = 4
 """Time that it may take in all, in times of its processor time: it may have to wait for a processor."""
 _MAX_WORKERS = 4
-_MAX_FILE, _MAX_MEMORY = 64 << 20, 1 << 30
+_MAX_FILE, _MAX_MEMORY = 64 << 20, 256 << 20
+"""Bytes that a child may write into a file, and allocate beyond what it begins with."""
 _MAX_REPORT = 1 << 20
 _OF_LIKELIHOOD, _OF_POSITION, _OF_LINE = 25, 0.05, 10
 """Functions further down the ranking that one step of likelihood, of position in its function, or a line is worth."""
@@ -93,6 +95,7 @@ class MutationObserver:
         if self._child is not None:
             os._exit(0)
 
+    @guarded
     def _try_changes(self):
         problem = self._problem()
         if problem:
@@ -136,7 +139,9 @@ class MutationObserver:
             return "no lines of the failing test are known"
         if threading.active_count() > 1:
             return "other threads run when the test begins"
-        if not hasattr(os, "fork") or holds_files_open(self.job.root):
+        if not sys.platform.startswith("linux"):
+            return "it needs Linux"
+        if holds_files_open(self.job.root):
             return "files of the repository are open for writing when the test begins"
         return ""
 
