@@ -403,8 +403,8 @@ class Session:
             "timeout_s": timeout_s,
             "in_order": in_order,
             "against": against,
-            # In place there may be more than the copy of a repository that changed code could reach.
-            "mutate": not self.sandbox.is_in_place,
+            # Changed code may do what the program would not: here it reaches nothing but a copy.
+            "mutate": not self.sandbox.is_in_place and not self.sandbox.has_network,
         }
         from sandbox.session.diagnosis import Diagnosis
 
