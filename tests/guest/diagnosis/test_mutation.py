@@ -152,21 +152,43 @@ def f(really=False):
     assert sorted(one.name for one in Path(state.workdir).iterdir()) == ["data", "shop.py", "test_shop.py"]
 
 
-@pytest.mark.parametrize(
-    ("start", "problem"),
-    [
-        (
-            "open('made', 'a').close()",
-            "the test fails otherwise there (PermissionError: open by changed code: 'made')",
-        ),
-        ("pass", ""),
-    ],
-)
-def test_a_test_that_writes_into_the_repository_is_not_tried(
-    diagnose: Diagnose, start: str, problem: str
-) -> None:
-    tests = f"    def test_bad(self):\n        {start}\n        self.assertEqual(f(), 2)\n"
-    assert mutation(diagnose, "def f():\n    return 1\n", tests).problem == problem
+def test_what_a_test_makes_in_the_repository_is_removed(diagnose: Diagnose, state: State) -> None:
+    shop = """\
+import os
+import shutil
+
+def f(name):
+    os.makedirs(name + "/deep")
+    with open(name + "/deep/file", "w") as file:
+        file.write("x")
+    os.rename(name + "/deep/file", name + "/other")
+    os.symlink("shop.py", name + "/link")
+    n = 1
+    if name == "never":
+        shutil.rmtree(name)
+    return n
+"""
+    tests = "    def test_bad(self):\n        self.addCleanup(shutil.rmtree, 'made')\n"
+    tests += "        self.assertEqual(f('made'), 2)\n"
+    found = mutation(diagnose, shop, "    import shutil\n" + tests)
+    assert found.problem == ""
+    assert (10, "with `2` for `1`", 0) in changes(found)
+    assert sorted(one.name for one in Path(state.workdir).iterdir()) == ["shop.py", "test_shop.py"]
+
+
+def test_a_test_that_changes_a_file_of_the_repository_is_not_tried(diagnose: Diagnose) -> None:
+    tests = (
+        "    def test_bad(self):\n        open('shop.py', 'a').close()\n        self.assertEqual(f(), 2)\n"
+    )
+    found = mutation(diagnose, "def f():\n    return 1\n", tests)
+    why = "the test fails otherwise there (PermissionError: open by changed code: 'shop.py')"
+    assert (found.problem, found.tried) == (why, 0)
+
+
+def test_the_line_that_raises_is_not_changed(diagnose: Diagnose) -> None:
+    shop = "def check(n):\n    if n > 2:\n        raise AssertionError(n)\n"
+    found = changes(mutation(diagnose, shop, "    def test_bad(self):\n        check(3)\n"))
+    assert {line for line, _, _ in found} == {1, 2}
 
 
 def test_a_process_with_threads_is_not_forked(diagnose: Diagnose) -> None:

@@ -1,4 +1,4 @@
-"""Keeps changed code from changing anything but its own process and temporary files.
+"""Keeps changed code from changing anything but its own process and files of its own.
 
 Not a wall: the sandbox is that. A changed condition may lead a program to remove or write files that it would not touch.
 """
@@ -39,11 +39,21 @@ _OF_PROCESSES = (
 )
 
 
-def forbid_changes(folder):
-    """Let this process change no files outside of `folder`, and start or end no process, until it ends."""
-    inside = os.path.realpath(folder) + os.sep
+class Guard:
+    """What a process may change: files in a folder, and those that it makes itself in the repository.
 
-    def check(event, args):
+    `tell(path)` hears of each of these before it is made: whoever ends the process has to remove it.
+    """
+
+    def __init__(self, folder, root, tell):
+        self._folder, self._root, self._tell = os.path.realpath(folder) + os.sep, root, tell
+        self._made = []
+
+    def stand(self):
+        """Forbid all other changes, and to start or end processes, until this process ends."""
+        sys.addaudithook(self._check)
+
+    def _check(self, event, args):
         if event == "open":
             path, mode, flags = args
             is_writing = any(one in mode for one in "wax+") if mode else (flags or 0) & _WRITING
@@ -54,19 +64,30 @@ def forbid_changes(folder):
             found = _OF_PATHS.get(event, ())
             changed = [(args[path], -1 if base is None else args[base]) for path, base in found]
         for path, base in changed:
-            if not _is_allowed(path, base, inside):
+            if not self._allows(path, base):
                 raise PermissionError(f"{event} by changed code: {path!r}")
 
-    sys.addaudithook(check)
-
-
-def _is_allowed(path, base, inside):
-    if type(path) is int:
+    def _allows(self, path, base):
+        if type(path) is int:
+            return True
+        name = os.fsdecode(path)
+        if name in (os.devnull, ":memory:", ""):
+            return True
+        if type(base) is int and base >= 0:
+            name = os.path.join(f"/proc/self/fd/{base}", name)
+        folder, last = os.path.split(os.path.abspath(name))
+        real = os.path.join(os.path.realpath(folder), last)
+        if os.path.islink(real):
+            real = os.path.realpath(real)
+        if real.startswith(self._folder) or any(real.startswith(one) for one in self._made):
+            return True
+        if real in (one.rstrip(os.sep) for one in self._made):
+            return True
+        if not real.startswith(self._root) or os.path.lexists(real):
+            return False
+        self._made.append(real + os.sep)
+        self._tell(real)
         return True
-    name = os.fsdecode(path)
-    if type(base) is int and base >= 0:
-        name = os.path.join(f"/proc/self/fd/{base}", name)
-    return name in (os.devnull, ":memory:", "") or os.path.realpath(name).startswith(inside)
 
 
 def holds_files_open(folder):

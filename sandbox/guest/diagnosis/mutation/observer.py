@@ -15,7 +15,7 @@ from .. import failure
 from ..job import guarded
 from ..sources import Sources
 from .functions import Loaded, functions_in
-from .guard import forbid_changes, holds_files_open
+from .guard import Guard, holds_files_open
 from .mutants import mutants_of
 
 _MAX_FUNCTIONS = 80
@@ -169,6 +169,7 @@ class MutationObserver:
         scores = {}
         for path, line, score in self._lines():
             scores.setdefault(path, {})[line] = score
+        raised = self._spectrum["plain"].get("path"), self._spectrum["plain"].get("line")
         ranks = {}
         for index, (path, line) in enumerate(self.job.read("recording.json")["ranking"]):
             ranks.setdefault(path, {})[line] = index
@@ -187,6 +188,7 @@ class MutationObserver:
         plan = []
         for index, (_, path, function, executed) in enumerate(found[:_MAX_FUNCTIONS]):
             mutants = sorted(mutants_of(function.node, executed), key=lambda one: one.likelihood)
+            mutants = [one for one in mutants if (path, one.line) != raised]
             for position, one in enumerate(mutants):
                 doubt = 1 - scores[path].get(one.line, 0)
                 key = index + _OF_LIKELIHOOD * one.likelihood + _OF_POSITION * position + _OF_LINE * doubt
@@ -232,6 +234,8 @@ class _Trial:
         """Take the unchanged program as the measure."""
         self.others = {name for name, outcome, _ in base.outcomes[1:] if outcome == "passed"}
         self._count = len(base.outcomes)
+        if base.made:
+            self._workers = 1  # two would meet at the same files
         self._limit = max(_LEAST_S, _SLOWER * base.first_s)
         self._more = max(_MORE_S, _SLOWER * (base.all_s - base.first_s))
 
@@ -251,8 +255,9 @@ class _Trial:
             return child
         try:
             os.close(reading)
-            self._prepare(changed)
             self.report = _Report(writing, changed is not None, self._count, seconds, self._more)
+            self._prepare(changed)
+            Guard(self._folder, self._job.root, self.report.tell_made).stand()
             _limit_processor(self._limit)
         except BaseException:
             os._exit(1)
@@ -272,7 +277,6 @@ class _Trial:
         resource.setrlimit(resource.RLIMIT_AS, (own + _MAX_MEMORY, own + _MAX_MEMORY))
         for function, code in changed or ():
             function.__code__ = code
-        forbid_changes(self._folder)
 
     def wait(self):
         """Wait for all children."""
@@ -310,6 +314,8 @@ class _Child:
         self._data = b""
         self.outcomes = []
         """(test, outcome, failure) of each that has ended."""
+        self.made = []
+        """Files and folders of the repository that it has made."""
         self.first_s = self.all_s = 0.0
 
     @property
@@ -327,7 +333,11 @@ class _Child:
             return False
         *lines, self._data = (self._data + data).split(b"\n")
         for line in lines:
-            self.outcomes.append(tuple(json.loads(line)))
+            told = json.loads(line)
+            if type(told) is str:
+                self.made.append(told)
+                continue
+            self.outcomes.append(tuple(told))
             self.all_s = time.monotonic() - self._begun
             if len(self.outcomes) == 1:
                 self.first_s = self.all_s
@@ -341,6 +351,32 @@ class _Child:
         except ProcessLookupError:
             pass
         os.waitpid(self._pid, 0)
+        for path in self.made:
+            _remove(path)
+
+
+def _remove(path):
+    """Remove a file or a folder with all that is in it."""
+    try:
+        os.unlink(path)
+        return
+    except IsADirectoryError:
+        pass
+    except OSError:
+        return
+    for folder, folders, files in os.walk(path, topdown=False):
+        for name in files:
+            _remove(os.path.join(folder, name))
+        for name in folders:
+            below = os.path.join(folder, name)
+            try:
+                os.unlink(below) if os.path.islink(below) else os.rmdir(below)
+            except OSError:
+                pass
+    try:
+        os.rmdir(path)
+    except OSError:
+        pass
 
 
 class _Report:
@@ -355,6 +391,10 @@ class _Report:
     def is_waiting(self):
         """True as long as the changed test has not passed."""
         return self._is_changed and self._is_first
+
+    def tell_made(self, path):
+        """Tell of a file or folder that is about to be made in the repository."""
+        os.write(self._writing, json.dumps(path).encode() + b"\n")
 
     def tell(self, name, outcome, failed):
         """Tell how a test has ended. The child ends if that is all that is asked of it."""
