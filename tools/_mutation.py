@@ -39,7 +39,8 @@ def mutation_lines(found: Mutation | None, shown: Sequence[CodeChange]) -> list[
     """Format the changes, a line for each."""
     if found is None or not shown:
         return []
-    head = f"changes with which the test passes ({found.passing} of {found.tried} tried)"
+    best = f"the best of {found.passing}; " if found.passing > len(shown) else ""
+    head = f"changes with which the test passes ({best}{found.tried} tried)"
     if not found.others:
         return [f"{head}:", *(f"  {_text_of(one)}" for one in shown)]
     tests = f"{found.others} other test{'s' * (found.others > 1)}"

@@ -606,7 +606,7 @@ def test_changes_of_the_code_with_which_the_test_passes_are_told_first() -> None
     )
     assert text.startswith(
         "differs first at [1]: 2 instead of 3\n"
-        "changes with which the test passes (3 of 300 tried), and how many of 30 other tests fail then:\n"
+        "changes with which the test passes (the best of 3; 300 tried), and how many of 30 other tests fail then:\n"
         "  0: shop/cart.py:7 Cart.add(): without `lines.sort()`\n"
         "  2: shop/cart.py:9 Cart.total(): if `n` were true\n"
         "calls that matter most"
@@ -615,7 +615,7 @@ def test_changes_of_the_code_with_which_the_test_passes_are_told_first() -> None
     mutation["changes"] = mutation["changes"][2:]
     assert "  3: shop/cart.py:12 Cart.clear()" in diagnosis(mutation=mutation)
     del mutation["others"]
-    assert "(3 of 300 tried):\n  shop/cart.py:9" in diagnosis(mutation=mutation)
+    assert "(the best of 3; 300 tried):\n  shop/cart.py:9" in diagnosis(mutation=mutation)
 
 
 def test_changes_in_many_functions_say_little() -> None:

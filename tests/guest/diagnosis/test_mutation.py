@@ -80,6 +80,7 @@ def test_a_statement_without_which_the_test_passes_is_found(
         ("return n + 1", "f(3) == 5", (2, "with `2` for `1`")),
         ("a = [n]\n    b = a\n    b.append(1)\n    return a", "f(3) == [3]", (3, "with a copy of `a`")),
         ("return [i for i in range(n) if i]", "f(2) == [0, 1]", (2, "without the condition `i`")),
+        ("a = [[]] * n\n    a[0].append(1)\n    return a", "f(2) == [[1], []]", (2, "with a `[]` of its own each time in `[[]] * n`")),
         ("return sorted([n, 1], key=lambda i: -i)", "f(3) == [1, 3]", (2, "without `key` in `sorted([n, 1], key=lambda i: -i)`")),
         ("return pow(2, n)", "f(3) == 9", (2, "with exchanged arguments in `pow(2, n)`")),
         ("for i in 1, 2:\n        n = i\n    return n", "f(3) == 1", (2, "with `1, 2` in reverse")),

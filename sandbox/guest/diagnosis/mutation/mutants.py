@@ -33,18 +33,24 @@ _REMOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete, ast.Raise, ast.Re
 _MOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.If)
 _READ = (ast.Name, ast.Attribute, ast.Subscript)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_EFFECTS = (ast.Expr, ast.Return, ast.Raise, *_DEFINITIONS)
+_BLUNT = "without", "if it returned"
 _LIKELY, _POSSIBLE, _UNLIKELY = 0, 1, 2
 
 
 class Mutant:
-    """One change: while it is entered, fields of a node have other values."""
+    """One change: while it is entered, fields of a node have other values.
 
-    __slots__ = ("_fields", "_old", "_owner", "_text", "likelihood", "line")
+    `is_blunt`: it leaves out an effect as a whole, which often hides a fault that is elsewhere.
+    """
+
+    __slots__ = ("_fields", "_old", "_owner", "_text", "is_blunt", "likelihood", "line")
 
     def __init__(self, owner, fields, node, likelihood, text, *parts):
         self._owner, self._fields, self._old = owner, fields, {}
         self._text = text, parts
         self.line, self.likelihood = node.lineno, likelihood
+        self.is_blunt = text.startswith(_BLUNT) and isinstance(parts[0] if parts else node, _EFFECTS)
 
     def __enter__(self):
         for field, value in self._fields.items():
@@ -158,6 +164,15 @@ def _operators(node, names):
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         sides = {"left": node.right, "right": node.left}
         yield Mutant(node, sides, node, _POSSIBLE, "with {} before {}", node.right, node.left)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
+        each = {
+            "left": _each_anew(node.left, node.right),
+            "right": ast.copy_location(ast.Constant(value=1), node),
+        }
+        if len(node.left.elts) == 1:
+            yield Mutant(
+                node, each, node, _LIKELY, "with a {} of its own each time in {}", node.left.elts[0], node
+            )
 
 
 def _calls(node, names):
@@ -280,6 +295,14 @@ def _generating(function):
     if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(function)):
         return [ast.copy_location(ast.Expr(value=ast.Yield(value=None)), function.body[-1])]
     return []
+
+
+def _each_anew(one, number):
+    """`[x for _ in range(n)]` for `[x] * n`."""
+    counted = _call_of("range", number)
+    target = ast.copy_location(ast.Name(id="_", ctx=ast.Store()), number)
+    generator = ast.comprehension(target=target, iter=counted, ifs=[], is_async=0)
+    return ast.copy_location(ast.ListComp(elt=one.elts[0], generators=[generator]), one)
 
 
 def _copied(node):

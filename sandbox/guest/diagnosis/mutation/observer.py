@@ -35,7 +35,7 @@ _MAX_WORKERS = 4
 _MAX_FILE, _MAX_MEMORY = 64 << 20, 256 << 20
 """Bytes that a child may write into a file, and allocate beyond what it begins with."""
 _MAX_REPORT = 1 << 20
-_OF_LIKELIHOOD, _OF_POSITION, _OF_LINE = 25, 0.05, 10
+_OF_LIKELIHOOD, _OF_POSITION, _OF_LINE = 12, 0.05, 10
 """Functions further down the ranking that one step of likelihood, of position in its function, or a line is worth."""
 
 
@@ -198,10 +198,10 @@ class MutationObserver:
 
     def _told(self, tried, trial):
         """The changes with which the test passes, those first with which the others do, too."""
-        passing = [(child.broken(trial.others), child, *rest) for child, *rest in tried if child.has_passed]
-        passing.sort(key=lambda one: one[0])
+        passing = [(child.broken(trial.others), *rest) for child, *rest in tried if child.has_passed]
+        passing.sort(key=lambda one: (one[0], one[2].is_blunt))
         told = []
-        for broken, _, function, mutant in passing[:_MAX_TOLD]:
+        for broken, function, mutant in passing[:_MAX_TOLD]:
             lines = self._sources.lines(function.filename)
             told.append(
                 {
