@@ -34,8 +34,8 @@ _LEAST = 1.2
 """Suspicion below which kept state is not told: nearly every program keeps some."""
 _SURE, _SURE_ALIAS = 2.4, 6.5
 """Suspicion of kept state, and of shared objects, that come first; beside them, and beside signals, are no others."""
-_MAX_CALLS, _MAX_BESIDE_UNSURE, _MAX_BESIDE = 10, 8, 4
-"""Calls that are told, beside a finding that is not sure, and beside one that is."""
+_MAX_CALLS, _MAX_BESIDE_UNSURE, _MAX_BESIDE, _MAX_OF_CHANGES = 10, 8, 4, 3
+"""Calls that are told, beside a finding that is not sure, beside one that is, and beside changes that make the test pass."""
 _BEHIND = 0.15
 """Less suspicion than the first one has, by which others are left out."""
 _MAX_VALUES = 2
@@ -64,7 +64,7 @@ def render_diagnosis(found: Diagnosis) -> str:
         *mutation_lines(found.mutation, shown.changes),
         *(findings if shown.is_sure else []),
         *map(_caught_line, recording.caught),
-        *([] if shown.is_sure else _values_text(recording, shown.links)),
+        *([] if shown.is_sure or shown.changes else _values_text(recording, shown.links)),
         *_suspects_text(found.spectrum, shown.suspects),
         *(_alike_line(one) for one in recording.alike if one.of in named),
         *_chain_text(recording, len(shown.links)),
@@ -199,15 +199,11 @@ class Shown(NamedTuple):
     is_sure: bool
     """True if a signal, a shared object or kept state is likely enough to come before the calls."""
 
-    @property
-    def is_narrow(self) -> bool:
-        """True if a finding tells where to look: less source is shown beside it."""
-        return self.is_sure or bool(self.changes)
-
 
 def select_shown(found: Diagnosis) -> Shown:
     """Select what is told: beside calls no suspects, and beside calls and a finding of its own kind no way back.
 
+    Beside changes that make the test pass there are no findings that are not sure.
     Beside a function that refused its arguments there is nothing else.
     """
     recording, spectrum = found.recording or Recording(), found.spectrum or Spectrum()
@@ -225,8 +221,10 @@ def select_shown(found: Diagnosis) -> Shown:
     if explained or (is_kept and not is_shared):
         aliases = []
     is_sure = is_signal or is_kept or is_shared
-    kept = kept if is_sure or not called else kept[:1]
     changes = select_changes(found.mutation)
+    if changes and not is_sure:
+        aliases, kept = [], []
+    kept = kept if is_sure or not called else kept[:1]
     if not called:
         return Shown(
             aliases, kept, suspects[:_MAX_SUSPECTS], recording.chain[:_MAX_LINKS], [], changes, is_sure
@@ -234,7 +232,8 @@ def select_shown(found: Diagnosis) -> Shown:
     is_finding = bool(is_sure or kept or aliases or changes)
     few = 0 if is_finding else _FEW_LINKS
     links = recording.chain[: _MAX_LINKS if recording.chain_of_value and not is_finding else few]
-    most = _MAX_BESIDE if is_sure or changes else _MAX_BESIDE_UNSURE if is_finding else _MAX_CALLS
+    most = _MAX_BESIDE if is_sure else _MAX_BESIDE_UNSURE if is_finding else _MAX_CALLS
+    most = min(most, _MAX_OF_CHANGES) if changes else most
     calls = _select_calls(recording.calls, most)
     return Shown(aliases, kept, [], links, calls, changes, is_sure)
 

@@ -40,6 +40,7 @@ _BESIDE = 2
 _STRETCH = 20
 """Lines between where a name is bound and where it is used, all of which are shown."""
 _MAX_PIECES = 4
+_NO_HEADER = "#", ")", "]", "}"
 _GAP = 3
 _MAX_ABOVE = 300
 """Lines above a named one that are searched for where its names are bound."""
@@ -306,7 +307,8 @@ def _excerpt(
         near = sorted(values, key=lambda line: abs(line - place.line))
         beside = [line for line in near if any(abs(line - each) <= _BESIDE for each in named)]
         returns = [line for line in near if _RESULT in values[line]]
-        wanted = list(dict.fromkeys([*named, *beside, *returns, *bound, *near]))
+        headers = [first + index for line in inside for index in _find_headers(source, line)]
+        wanted = list(dict.fromkeys([*named, *headers, *beside, *returns, *bound, *near]))
         return _longest_part(head, source, first, wanted, values, longest)
     around = _AROUND if longest == _MAX_FUNCTION else _BESIDE
     windows = _windows(place, source, first, named, around)
@@ -361,7 +363,22 @@ def _windows(
             if around == _AROUND and line - first - bound <= _STRETCH:
                 windows.append((first + max(0, bound - 1), min(last, line + 1)))
             add(first + bound, 1)
-    return windows
+    headers = {first + index for line in inside for index in _find_headers(lines, line - first)}
+    return [*windows, *((line, line) for line in sorted(headers))]
+
+
+def _find_headers(lines: Sequence[str], used: int) -> Iterator[int]:
+    """Index of each line that opens a block around `used`, up to the function's own."""
+    depth = _depth(lines[used])
+    for index in range(used - 1, -1, -1):
+        line = lines[index]
+        if line.strip() and _depth(line) < depth and not line.lstrip().startswith(_NO_HEADER):
+            depth = _depth(line)
+            yield index
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _find_bindings(lines: Sequence[str], used: int) -> Iterator[int]:

@@ -29,10 +29,10 @@ _MAX_STOPS = 100
 _MAX_VALUE = 300
 _MAX_OTHERS, _MAX_NAME = 3, 150
 _MAX_CALLERS = 2
-_WHOLE = 3800
+_WHOLE = 3000
 """Characters of an answer, which the source of functions fills up."""
-_LEAST_SOURCE, _LEAST_BESIDE = 3000, 1500
-"""Characters of source that are shown whatever the rest takes; beside a finding that tells where to look."""
+_LEAST_SOURCE, _LEAST_BESIDE, _LEAST_OF_CHANGES = 3000, 1500, 1000
+"""Characters of source that are shown whatever the rest takes; beside a sure finding; beside changes that make it pass."""
 _LEAST_SETUP = 1000
 """Characters of the test's set-up that are shown whatever the rest takes."""
 _SETUPS = "setUp", "asyncSetUp", "setup_method"
@@ -113,7 +113,8 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
     from tools._excerpts import read_excerpts
 
     answer = whole.model_copy(update={"called": []})
-    least = _LEAST_BESIDE if select_shown(found).is_narrow else _LEAST_SOURCE
+    told = select_shown(found)
+    least = _LEAST_OF_CHANGES if told.changes else _LEAST_BESIDE if told.is_sure else _LEAST_SOURCE
     room = max(least, _WHOLE - len(render(answer)))
     excerpts = await read_excerpts(session, found, _places_in(answer), room, _callers_in(answer))
     functions = [one.text for one in excerpts]
