@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from sandbox.guest.supervisor.processes import diagnosis
-from sandbox.session.diagnosis import Mutation
+from sandbox.session.diagnosis import CodeChange, Mutation
 from tests.guest.diagnosis.conftest import PYTHON, Diagnose
 from tests.guest.operations.conftest import State
 
@@ -215,3 +217,61 @@ def test_when_the_time_is_over_no_more_are_tried(diagnose: Diagnose, monkeypatch
     monkeypatch.setattr(diagnosis, "_MUTATION_S", 0.0)
     found = mutation(diagnose, CART, CART_TESTS)
     assert (found.tried, found.cut) == (0, "the time for it was over")
+
+
+ROUTES = """\
+class Routes:
+    known = {}
+
+    def __init__(self, names, strict=False):
+        self.names, self.strict = list(names), strict
+        for name in names:
+            if name not in self.known or self.strict:
+                self.known[name] = len(self.known)
+
+    def find(self, name):
+        number = self.known.get(name)
+        if number is None and self.strict:
+            raise KeyError(name)
+        if number is not None and number >= len(self.names):
+            number = None
+        return number
+"""
+TEST = "    def test_bad(self):\n        {}\n        self.assertEqual({}, {})\n"
+
+
+@pytest.mark.parametrize(
+    ("shop", "tests"),
+    [
+        (CART, CART_TESTS),
+        (ROUTES, TEST.format("Routes('ab')", "Routes('cd').find('c')", 2)),
+        (ROUTES, TEST.format("Routes('ba')", "Routes('ab', strict=True).find('a')", 2)),
+    ],
+)
+def test_with_each_change_that_is_told_made_in_the_file_the_test_passes(
+    diagnose: Diagnose, state: State, shop: str, tests: str
+) -> None:
+    found = mutation(diagnose, shop, tests)
+    made = [(one, changed) for one in found.changes if (changed := changed_by_hand(shop, one))]
+    assert len(made) >= 1
+    for one, changed in made:
+        Path(state.workdir, "shop.py").write_text(changed)
+        run = subprocess.run(
+            [PYTHON, "-m", "unittest", CASE], cwd=state.workdir, capture_output=True, text=True, check=False
+        )
+        assert run.returncode == 0, (one.change, run.stderr)
+
+
+def changed_by_hand(text: str, one: CodeChange) -> str:
+    """The text of a file with a statement left out, or with a condition that is replaced; empty for another change."""
+    lines = text.splitlines()
+    line = lines[one.line - 1]
+    removed = re.fullmatch(r"without `(.*)`", one.change)
+    forced = re.fullmatch(r"if `(.*)` were (true|false)", one.change)
+    if removed and line.strip() == removed[1]:
+        lines[one.line - 1] = line.replace(removed[1], "pass")
+    elif forced and forced[1] in line:
+        lines[one.line - 1] = line.replace(forced[1], forced[2].capitalize())
+    else:
+        return ""
+    return "\n".join(lines) + "\n"
