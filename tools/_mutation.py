@@ -46,8 +46,13 @@ def mutation_lines(found: Mutation | None, shown: Sequence[CodeChange]) -> list[
     tests = f"{found.others} other test{'s' * (found.others > 1)}"
     return [
         f"{head}, and how many of {tests} fail then:",
-        *(f"  {one.broken}: {_text_of(one)}" for one in shown),
+        *(f"  {_count_of(one, found.others)}: {_text_of(one)}" for one in shown),
     ]
+
+
+def _count_of(one: CodeChange, others: int) -> str:
+    """How many tests fail; if the time was not enough for all, also of how many."""
+    return str(one.broken) if one.ran >= others else f"{one.broken} of the {one.ran} that ran"
 
 
 def _text_of(one: CodeChange) -> str:

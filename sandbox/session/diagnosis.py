@@ -263,7 +263,8 @@ class CodeChange(Place):
 
     change: Text
     broken: Number = 0
-    """Number of other passing tests that fail with it."""
+    """Number of other passing tests that fail with it, of those that ran."""
+    ran: Number = 0
 
 
 class Mutation(GuestData):

@@ -588,7 +588,13 @@ async def test_blocks_that_the_test_has_not_run_are_folded_until_the_file_change
     assert "the last lines" in again and "value += 2" in again and "not run" not in again
 
 
-CHANGE = {"path": "shop/cart.py", "line": 7, "function": "Cart.add", "change": "without `lines.sort()`"}
+CHANGE = {
+    "path": "shop/cart.py",
+    "line": 7,
+    "function": "Cart.add",
+    "change": "without `lines.sort()`",
+    "ran": 30,
+}
 
 
 def test_changes_of_the_code_with_which_the_test_passes_are_told_first() -> None:
@@ -596,7 +602,7 @@ def test_changes_of_the_code_with_which_the_test_passes_are_told_first() -> None
     mutation["changes"] = [
         CHANGE,
         {**CHANGE, "change": "with a copy of `lines`"},
-        {**CHANGE, "line": 9, "function": "Cart.total", "change": "if `n` were true", "broken": 2},
+        {**CHANGE, "line": 9, "function": "Cart.total", "change": "if `n` were true", "broken": 2, "ran": 4},
         {**CHANGE, "line": 12, "function": "Cart.clear", "broken": 3},
     ]
     calls = [{**GROUP, "function": f"f{line}"} for line in range(1, 11)]
@@ -608,7 +614,7 @@ def test_changes_of_the_code_with_which_the_test_passes_are_told_first() -> None
         "differs first at [1]: 2 instead of 3\n"
         "changes with which the test passes (the best of 3; 300 tried), and how many of 30 other tests fail then:\n"
         "  0: shop/cart.py:7 Cart.add(): without `lines.sort()`\n"
-        "  2: shop/cart.py:9 Cart.total(): if `n` were true\n"
+        "  2 of the 4 that ran: shop/cart.py:9 Cart.total(): if `n` were true\n"
         "calls that matter most"
     )
     assert text.count("shop/group.py") == 3

@@ -67,7 +67,7 @@ def test_a_statement_without_which_the_test_passes_is_found(
 ) -> None:
     found = mutation(diagnose, CART, CART_TESTS, test, command=command)
     assert (18, "without `self.lines.sort()`", 0) in changes(found)
-    assert found.others == 2
+    assert found.others == 2 and {one.ran for one in found.changes} == {2}
     assert {one.function for one in found.changes} <= {"Sorted.add", "Cart.add", "Cart.lines"}
     assert found.tried > found.passing == len(found.changes)
 
@@ -211,6 +211,27 @@ def test_changes_that_never_end_are_ended(diagnose: Diagnose, monkeypatch: pytes
 def test_no_change_is_tried_where_that_is_not_wanted(diagnose: Diagnose) -> None:
     files = {"shop.py": CART, "test_shop.py": HEAD + CART_TESTS}
     assert diagnose(files, CASE, mutate=False).mutation is None
+
+
+def test_another_test_that_never_ends_with_a_change_has_not_run(diagnose: Diagnose) -> None:
+    shop = """\
+state = []
+
+def mark():
+    state.append(1)
+
+def run(waits):
+    state.clear()
+    mark()
+    while waits and not state:
+        pass
+    return len(state)
+"""
+    tests = "    def test_bad(self):\n        self.assertEqual(run(False), 0)\n"
+    tests += "    def test_waits(self):\n        self.assertEqual(run(True), 1)\n"
+    found = mutation(diagnose, shop, tests)
+    told = {one.change: (one.broken, one.ran) for one in found.changes}
+    assert (found.others, told["without `mark()`"]) == (1, (0, 0))
 
 
 def test_when_the_time_is_over_no_more_are_tried(diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,8 @@ _LEAST_S, _SLOWER = 0.1, 4
 """Processor time that a changed program may take: at least, and in times of the unchanged one's."""
 _WAITING = 4
 """Time that it may take in all, in times of its processor time: it may have to wait for a processor."""
+_LAST_S = 2.0
+"""Time for those that run when the time is over."""
 _MAX_WORKERS = 4
 _MAX_FILE, _MAX_MEMORY = 64 << 20, 256 << 20
 """Bytes that a child may write into a file, and allocate beyond what it begins with."""
@@ -129,7 +131,7 @@ class MutationObserver:
                 self._child = trial.report
                 return
             tried.append((child, function, mutant))
-        trial.wait()
+        trial.wait(_LAST_S)
         result.update(tried=len(tried), **self._told(tried, trial))
         self.job.write(result)
 
@@ -198,10 +200,10 @@ class MutationObserver:
 
     def _told(self, tried, trial):
         """The changes with which the test passes, those first with which the others do, too."""
-        passing = [(child.broken(trial.others), *rest) for child, *rest in tried if child.has_passed]
-        passing.sort(key=lambda one: (one[0], one[2].is_blunt))
+        passing = [(*child.of_others(trial.others), *rest) for child, *rest in tried if child.has_passed]
+        passing.sort(key=lambda one: (one[0], one[3].is_blunt, -one[1]))
         told = []
-        for broken, function, mutant in passing[:_MAX_TOLD]:
+        for broken, ran, function, mutant in passing[:_MAX_TOLD]:
             lines = self._sources.lines(function.filename)
             told.append(
                 {
@@ -211,6 +213,7 @@ class MutationObserver:
                     "text": self._sources.line(function.filename, mutant.line),
                     "change": mutant.describe(lines),
                     "broken": broken,
+                    "ran": ran,
                 }
             )
         return {"passing": len(passing), "changes": told}
@@ -278,8 +281,10 @@ class _Trial:
         for function, code in changed or ():
             function.__code__ = code
 
-    def wait(self):
-        """Wait for all children."""
+    def wait(self, seconds=_WAITING * _BASE_S):
+        """Wait for all children, so long."""
+        for one in self._running:
+            one.ends = min(one.ends, time.monotonic() + seconds)
         while self._running:
             self._listen()
 
@@ -322,9 +327,10 @@ class _Child:
     def has_passed(self):
         return bool(self.outcomes) and self.outcomes[0][1] == "passed"
 
-    def broken(self, others):
-        """How many of these tests are known not to pass here."""
-        return sum(outcome != "passed" and name in others for name, outcome, _ in self.outcomes[1:])
+    def of_others(self, others):
+        """How many of these tests have not passed here, and how many have run."""
+        outcomes = [outcome for name, outcome, _ in self.outcomes[1:] if name in others]
+        return sum(outcome != "passed" for outcome in outcomes), len(outcomes)
 
     def read(self):
         """Read what there is. False at the end."""
