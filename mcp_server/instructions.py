@@ -9,7 +9,7 @@ from mcp_server.profiles import Shown
 from tools._advice import leave_out
 
 _MANY = {
-    "view": '`view` takes several files, ranges and names ("a.py:10-40, b.py::Order.total")',
+    "view": '`view` takes several names and short ranges ("b.py::Order.total, a.py:10-40")',
     "rewrite": "`rewrite` several edits",
     "pdb": "`pdb` several commands",
 }
@@ -88,10 +88,11 @@ def _fix(shown: Shown) -> str:
     if not shown.has("rewrite"):
         return ""
     run = ' with run="tests"' if shown.has("eval") else ""
+    sooner = ": it tells sooner than reading whether it is right" if run else ""
     if shown.profile.rewrites:
         return f"Read the code. `rewrite` the cause{run}."
     patch = next(
-        (f", then `{name}`, which gives the patch" for name in ("close_session", "diff") if shown.has(name)),
+        (f" `{name}` gives the patch." for name in ("close_session", "diff") if shown.has(name)),
         "",
     )
-    return f"`rewrite` the cause{run}{patch}."
+    return f"`rewrite` the cause{run}{sooner}.{patch}"

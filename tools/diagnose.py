@@ -74,8 +74,8 @@ async def diagnose(
 ) -> DiagnoseAnswer:
     """Find the cause of a failing test: stops `pdb` post mortem at its failure, tells where its wrong value came from.
 
-    Runs it and its file again, observed: small changes of the code with which it passes, the calls that matter with
-    values, objects shared by two names, state kept. `pdb` goes on from there.
+    Runs it and its file again: small changes with which it passes, the calls that matter, objects shared
+    by two names, state kept. `pdb` goes on from there.
     """
     end = time.monotonic() + timeout_s
     if not (test or entrypoint):
