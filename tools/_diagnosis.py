@@ -14,6 +14,7 @@ from sandbox.session.diagnosis import (
     Comparison,
     Diagnosis,
     Difference,
+    FailingTest,
     Found,
     Kept,
     Link,
@@ -44,6 +45,7 @@ _MAX_LINKS, _FEW_LINKS = 6, 3
 """Links of the way back from a wrong value, and from another one: it often misses the cause."""
 _MAX_CALL = 150
 _MAX_ONLY = 2
+_MAX_FAILURE = 100
 _MAX_COMPARISON = 1500
 _MAX_LENGTH = 2500
 
@@ -70,6 +72,7 @@ def render_diagnosis(found: Diagnosis) -> str:
         *_chain_text(recording, len(shown.links)),
         *_calls_text(shown.calls, recording, found.spectrum or Spectrum()),
         *([] if shown.is_sure else findings),
+        *map(_failing_line, found.spectrum.failing if found.spectrum else []),
         *_notes(found, recording),
     ]
     texts = [
@@ -77,6 +80,11 @@ def render_diagnosis(found: Diagnosis) -> str:
         _cut("\n".join(parts), _MAX_LENGTH),
     ]
     return "\n".join(text for text in texts if text)
+
+
+def _failing_line(one: FailingTest) -> str:
+    text = f"{one.type}: {one.message}" if one.message else one.type
+    return f"fails too: {shorten(one.test, 150)}: {shorten(text, _MAX_FAILURE)}"
 
 
 def _difference_text(one: Difference | None) -> list[str]:

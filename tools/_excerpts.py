@@ -21,7 +21,8 @@ from tools._text import (
     number_without_docstring,
 )
 
-_MAX_FUNCTION = 1800
+_MAX_FUNCTION, _MAX_CHANGED = 1800, 3000
+"""Characters of a function that is shown whole; of the one in which a change makes the test pass."""
 _MAX_SHARED = 400
 """Characters of a constructor that stores a shared object among others: one of its lines matters."""
 _AHEAD = 4
@@ -129,6 +130,8 @@ async def read_excerpts(
         is_shared = (place.path, place.function) in shared
         source, marks = files[place.path]
         longest = _MAX_SHARED if is_shared else _MAX_FUNCTION if len(excerpts) < _AT_LENGTH else _MAX_REST
+        if told_of.changes and not excerpts:
+            longest = _MAX_CHANGED
         text = _excerpt(place, source, marks, lines, named, told, longest)
         for fewer in (named, named[:1]) if excerpts else ():
             if len(text) > room:
@@ -310,7 +313,7 @@ def _excerpt(
         headers = [first + index for line in inside for index in _find_headers(source, line)]
         wanted = list(dict.fromkeys([*named, *headers, *beside, *returns, *bound, *near]))
         return _longest_part(head, source, first, wanted, values, longest)
-    around = _AROUND if longest == _MAX_FUNCTION else _BESIDE
+    around = _AROUND if longest >= _MAX_FUNCTION else _BESIDE
     windows = _windows(place, source, first, named, around)
     pieces = (
         number_without_docstring(source[start - first : end - first + 1], start)

@@ -37,8 +37,10 @@ def _on_different_lines(changes: Sequence[CodeChange]) -> list[CodeChange]:
 
 def mutation_lines(found: Mutation | None, shown: Sequence[CodeChange]) -> list[str]:
     """Format the changes, a line for each."""
-    if found is None or not shown:
+    if found is None or not found.tried:
         return []
+    if not shown:
+        return [] if found.passing else [f"no small change makes the test pass ({found.tried} tried)"]
     best = f"the best of {found.passing}; " if found.passing > len(shown) else ""
     head = f"changes with which the test passes ({best}{found.tried} tried)"
     if not found.others:

@@ -97,7 +97,8 @@ async def diagnose(
     shown = shown.model_copy(update={"output": await in_thread(shorten_run_output, shown.output)})
     if stop.test == test and not in_order:
         shown = shown.model_copy(update={"test": None})  # the client has named it
-    others, more = await in_thread(_others_than, stop.test, session)
+    told = {one.test for one in found.spectrum.failing} if found and found.spectrum else set[str]()
+    others, more = await in_thread(_others_than, stop.test, session, told)
     whole = DiagnoseAnswer.model_construct(
         **vars(shown), values=values, diagnosis=text, also_failing=others, more_failing=more
     )
@@ -246,11 +247,14 @@ def render(answer: DiagnoseAnswer) -> str:
     return "\n".join([render_stop(answer), *_others(answer), *evaluated, answer.diagnosis, *functions])
 
 
-def _others_than(test: str | None, session: Session) -> tuple[list[str], int]:
-    """The first of the other tests that fail, and the number of the rest. There may be tens of thousands."""
+def _others_than(test: str | None, session: Session, told: set[str]) -> tuple[list[str], int]:
+    """The first of the other tests that fail, but for those `told`, and the number of the rest.
+
+    There may be tens of thousands.
+    """
     if test is None:
         return [], 0
-    others = [one for one in session.metadata.failing if not is_of(test, one)]
+    others = [one for one in session.metadata.failing if one not in told and not is_of(test, one)]
     return [one[:_MAX_NAME] for one in others[:_MAX_OTHERS]], max(0, len(others) - _MAX_OTHERS)
 
 

@@ -40,6 +40,12 @@ class Suspect(Place):
     """Further lines of the function with the same score."""
 
 
+class FailingTest(Failure):
+    """Another test that fails."""
+
+    test: Text
+
+
 class Spectrum(GuestData):
     """Lines that ran in the failing test and in few passing ones."""
 
@@ -48,6 +54,8 @@ class Spectrum(GuestData):
     """Number of tests that fail alike: the test itself, and its other parameters."""
     others: Number = 0
     """Number of tests that fail otherwise, which do not count."""
+    failing: Annotated[list[FailingTest], Field(max_length=3)] = []
+    """The first of them."""
     cut: Text = ""
     plain: Failure | None = None
     suspects: Annotated[list[Suspect], Field(max_length=100)] = []

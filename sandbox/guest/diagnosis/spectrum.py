@@ -13,6 +13,7 @@ from .line_tracers import choose
 from .sources import Sources
 
 _MAX_FAILING = 100
+_MAX_OTHERS = 3
 _MAX_SUSPECTS = 60
 _MAX_LINES = 5000
 _MAX_FILES = 2000
@@ -122,6 +123,7 @@ class SpectrumObserver:
             "passed": self._passing,
             "failed": len(same),
             "others": len(self._failing) - len(same),
+            "failing": [{"test": name, **fail} for name, fail, _ in self._others()][:_MAX_OTHERS],
             "cut": self._cut,
             "plain": plain,
             "nearest": self._nearest[1],
@@ -130,6 +132,11 @@ class SpectrumObserver:
         if same:
             result.update(self._rank(same))
         return result
+
+    def _others(self):
+        """Failing tests that are not the one in question with other parameters."""
+        stem = (self.job.test or "").partition("[")[0]
+        return [one for one in self._failing if one[0].partition("[")[0] != stem]
 
     def _same_cause(self):
         """(failure of the test, lines of all tests that fail alike: its other parameters)."""
