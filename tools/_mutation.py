@@ -47,7 +47,7 @@ def mutation_lines(found: Mutation | None, shown: Sequence[CodeChange]) -> list[
         return [f"{head}:", *(f"  {_text_of(one)}" for one in shown)]
     tests = f"{found.others} other test{'s' * (found.others > 1)}"
     return [
-        f"{head}, and how many of {tests} fail then:",
+        f"{head}, and how many of {tests} of its file fail then:",
         *(f"  {_count_of(one, found.others)}: {_text_of(one)}" for one in shown),
     ]
 

@@ -614,7 +614,7 @@ def test_changes_of_the_code_with_which_the_test_passes_are_told_first() -> None
     )
     assert text.startswith(
         "differs first at [1]: 2 instead of 3\n"
-        "changes with which the test passes (the best of 3; 300 tried), and how many of 30 other tests fail then:\n"
+        "changes with which the test passes (the best of 3; 300 tried), and how many of 30 other tests of its file fail then:\n"
         "  0: shop/cart.py:7 Cart.add(): without `lines.sort()`\n"
         "  2 of the 4 that ran: shop/cart.py:9 Cart.total(): if `n` were true\n"
         "calls that matter most"

@@ -15,6 +15,7 @@ from tests.guest.operations.conftest import State
 
 HEAD = "import unittest\nfrom shop import *\n\nclass Case(unittest.TestCase):\n"
 CASE = "test_shop.Case.test_bad"
+DEEPLY = "with `copy.deepcopy` for `copy.copy`"
 CART = """\
 class Cart:
     def __init__(self):
@@ -83,6 +84,7 @@ def test_a_statement_without_which_the_test_passes_is_found(
         ("a = [n]\n    b = a\n    b.append(1)\n    return a", "f(3) == [3]", (3, "with a copy of `a`")),
         ("return [i for i in range(n) if i]", "f(2) == [0, 1]", (2, "without the condition `i`")),
         ("a = [[]] * n\n    a[0].append(1)\n    return a", "f(2) == [[1], []]", (2, "with a `[]` of its own each time in `[[]] * n`")),
+        ("import copy\n    a = [{}]\n    copy.copy(a)[0][1] = 2\n    return a", "f(2) == [{}]", (4, DEEPLY)),
         ("return sorted([n, 1], key=lambda i: -i)", "f(3) == [1, 3]", (2, "without `key` in `sorted([n, 1], key=lambda i: -i)`")),
         ("return pow(2, n)", "f(3) == 9", (2, "with exchanged arguments in `pow(2, n)`")),
         ("for i in 1, 2:\n        n = i\n    return n", "f(3) == 1", (2, "with `1, 2` in reverse")),

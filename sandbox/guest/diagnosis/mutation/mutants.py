@@ -244,6 +244,8 @@ def _attributes(node, names):
     if not isinstance(node.ctx, ast.Load) or not isinstance(node.value, ast.Name):
         return
     base = node.value
+    if (base.id, node.attr) == ("copy", "copy"):
+        yield Mutant(node, {"attr": "deepcopy"}, node, _LIKELY, "with `copy.deepcopy` for {}", node)
     for name in names.others(base.id) if base.id not in ("self", "cls") else ():
         yield Mutant(
             base, {"id": name}, node, _UNLIKELY, "with `" + name + "." + node.attr + "` for {}", node
