@@ -53,7 +53,7 @@ def mutation_lines(found: Mutation | None, shown: Sequence[CodeChange]) -> list[
 
 
 def _count_of(one: CodeChange, others: int) -> str:
-    """How many tests fail; if the time was not enough for all, also of how many."""
+    """Number of tests that fail; if the time was not enough for all, also of how many."""
     return str(one.broken) if one.ran >= others else f"{one.broken} of the {one.ran} that ran"
 
 

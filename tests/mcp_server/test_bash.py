@@ -26,7 +26,7 @@ async def test_of_long_output_the_middle_is_cut_nearer_to_the_end_that_matters_l
         assert "\n12999\n13000\n```" in shown
         assert 0.9 * ratio < head / tail < 1.1 * ratio
         rest = text(await client.call_tool("view", {"path": uri, "start": start, "end": stop}))
-        assert f"  {start}  {10000 + start}\n" in rest
+        assert f"\n{start}\t{10000 + start}\n" in rest
 
 
 @pytest.mark.parametrize("command", ["seq 10001 13000", "printf '\\r1\\r2\\n'; seq 10002 13000; exit 3"])
@@ -88,5 +88,5 @@ async def test_of_a_progress_bar_the_last_state_is_shown_here_and_in_what_was_sa
         assert shown.startswith("exit code 0, output:\n```\n[… 599 overwritten …] load 599\n1\n2\n")
         _, _, start, _, uri = gap_of(shown, r'view\(path="(.*)", start=(\d+), end=(\d+)\)')
         rest = text(await client.call_tool("view", {"path": uri, "start": start}))
-        assert f"  {start}  {start - 1}\n" in rest
-        assert "1  [… 599 overwritten …] load 599" in text(await client.call_tool("view", {"path": uri}))
+        assert f"\n{start}\t{start - 1}\n" in rest
+        assert "1\t[… 599 overwritten …] load 599" in text(await client.call_tool("view", {"path": uri}))

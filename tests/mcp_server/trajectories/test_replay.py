@@ -98,8 +98,8 @@ async def test_the_first_divergence_is_told_with_its_field(
     assert (code, capsys.readouterr().out) == (
         1,
         (
-            "divergence at call 1, pdb: structured.source[1]\n  recorded:     7      result = n * 2\n"
-            "  now:          7      result = n * 2 + 1\n"
+            "divergence at call 1, pdb: structured.source[1]\n  recorded: 7\t    result = n * 2\n"
+            "  now:      7\t    result = n * 2 + 1\n"
         ),
     )
     assert await anyio.to_thread.run_sync(main, ["replay", str(file), "--json", *FLAGS]) == 1

@@ -114,7 +114,7 @@ async def test_the_page_has_stops_changes_breakpoints_edits_and_tests(
     assert data["title"] == "repo"
     assert first["place"] == "app.py:2 in double"
     assert [line.strip() for line in first["source"] if line.lstrip().startswith(">")] == [
-        ">  2      result = n * 2"
+        ">2\t    result = n * 2"
     ]
     assert first["breakpoints"][0]["place"] == "app.py:2"
     assert {"name": "result", "value": "42", "kind": "new"} in second["changed"]

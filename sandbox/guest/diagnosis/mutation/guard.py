@@ -40,7 +40,7 @@ _OF_PROCESSES = (
 
 
 class Guard:
-    """What a process may change: files in a folder, and those that it makes itself in the repository.
+    """Lets a process change files in a folder, and those that it makes itself in the repository, alone.
 
     `tell(path)` hears of each of these before it is made: whoever ends the process has to remove it.
     """

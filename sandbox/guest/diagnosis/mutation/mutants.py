@@ -62,7 +62,7 @@ class Mutant:
             setattr(self._owner, field, value)
 
     def describe(self, lines):
-        """What is changed, with the source of its parts."""
+        """Describe the change, with the source of its parts."""
         text, parts = self._text
         return text.format(*(part if type(part) is str else _source(part, lines) for part in parts))
 
@@ -293,7 +293,7 @@ def _binds_name(node):
 
 
 def _generating(function):
-    """What makes a function a generator although it returns at once."""
+    """Statements that make a function a generator although it returns at once."""
     if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(function)):
         return [ast.copy_location(ast.Expr(value=ast.Yield(value=None)), function.body[-1])]
     return []

@@ -328,7 +328,7 @@ class _Child:
         return bool(self.outcomes) and self.outcomes[0][1] == "passed"
 
     def of_others(self, others):
-        """How many of these tests have not passed here, and how many have run."""
+        """Numbers of these tests that have not passed here, and that have run."""
         outcomes = [outcome for name, outcome, _ in self.outcomes[1:] if name in others]
         return sum(outcome != "passed" for outcome in outcomes), len(outcomes)
 
@@ -386,7 +386,7 @@ def _remove(path):
 
 
 class _Report:
-    """What a child tells its parent."""
+    """Reports from a child to its parent."""
 
     def __init__(self, writing, is_changed, count, seconds, more):
         self._writing, self._is_changed, self._left = writing, is_changed, count
