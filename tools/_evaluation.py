@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
@@ -28,6 +29,8 @@ _MAX_NAMES = 500
 """Characters of the ids in one list."""
 _LONG = 10_000
 """Characters of output and tests, above which an answer is made in a thread."""
+_SEVERAL = re.compile(r"[;&|\n]")
+"""In an entry point that may run more than the tests."""
 _RESERVE = 250
 """Characters for notes about what is left out, and for notices."""
 
@@ -82,9 +85,10 @@ async def evaluate(
         before=True,
     )
     brief_old = not (tests or "::" in (entrypoint or ""))  # who names tests wants to know all of them
+    make = partial(answer, brief_old=brief_old, of_others=bool(_SEVERAL.search(entrypoint or "")))
     if len(done.output) + len(done.tests) < _LONG:
-        return answer(done, session, limit, brief_old=brief_old)
-    return await in_thread(partial(answer, brief_old=brief_old), done, session, limit)
+        return make(done, session, limit)
+    return await in_thread(make, done, session, limit)
 
 
 def _report_progress(report: Report, progress: dict[str, Any]) -> None:
@@ -100,10 +104,17 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and 0 <= value < 1 << 31
 
 
-def answer(done: Evaluation, session: Session, limit: int = LIMIT, *, brief_old: bool = False) -> EvalAnswer:
+def answer(
+    done: Evaluation,
+    session: Session,
+    limit: int = LIMIT,
+    *,
+    brief_old: bool = False,
+    of_others: bool = False,
+) -> EvalAnswer:
     """Convert a finished test run to an answer of at most `limit` characters that records its omissions.
 
-    `session`: has the documents with the left-out parts. `brief_old`: see `list_failures`.
+    `session`: has the documents with the left-out parts. `brief_old`: see `list_failures`. `of_others`: see `output_to_show`.
     """
     bad = [test for test in done.tests if test.outcome in _BAD]
     whole = EvalAnswer(
@@ -122,7 +133,7 @@ def answer(done: Evaluation, session: Session, limit: int = LIMIT, *, brief_old:
     unlisted = max(0, sum(done.counts.get(outcome, 0) for outcome in _BAD) - len(bad))
     kept, rest = documents.saved_output_hint(session, done.kept), documents.hint(session, documents.TESTS)
     left -= sum(map(size_of, listed))
-    output, output_omitted = output_to_show(done, left)
+    output, output_omitted = output_to_show(done, left, of_others=of_others)
     output_omitted += _cut_outputs(bad, listed, all_of_them=left_out > 0)
     return (
         whole.model_copy(update={"tests": listed, "output": output})

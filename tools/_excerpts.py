@@ -12,6 +12,7 @@ from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
 from tools._diagnosis import Shown, select_shown
 from tools._places import shorten
+from tools._signals import HINT
 from tools._text import (
     fold_unexecuted,
     function_docstring,
@@ -193,9 +194,10 @@ def _whole_file(path: str, lines: Sequence[str]) -> str:
 def _best_first(shown: Shown, recording: Recording, callers: Sequence[Place]) -> list[list[Place]]:
     """The places in each function that the text names.
 
-    That of a call that failed before it began; of signals, of shared objects, of state that is kept and those with the same
-    code, if that is sure; those that a failure passed; of the calls that matter most; where a caught exception was raised; on
-    the way back from a wrong value; the head of the class of the object that all comes from; those of this test alone.
+    That of a call that failed before it began; of signals, but for hints; of changes, and those with the same code; of hints, of
+    shared objects, of state that is kept and those with the same code, if that is sure; those that a failure passed; of the calls
+    that matter most; where a caught exception was raised; on the way back from a wrong value; the head of the class of the
+    object that all comes from; those of this test alone.
     """
     of_object = recording.chain_class
     refused = [one for one in shown.links if one.refused]
@@ -205,7 +207,8 @@ def _best_first(shown: Shown, recording: Recording, callers: Sequence[Place]) ->
     functions: dict[tuple[str, str], list[Place]] = {}
     for place in (
         *refused,
-        *shown.changes,
+        *(place for one in recording.signals if one.kind != HINT for place in one.places),
+        *_with_alike(shown.changes, recording.alike),
         *(place for one in recording.signals for place in one.places),
         *(place for alias in shown.aliases for place in _places_of_alias(alias)),
         *(_with_alike(kept, recording.alike) if shown.is_sure else []),
@@ -243,7 +246,7 @@ def _is_test(place: Place) -> bool:
     return place.function.rpartition(".")[2].startswith("test")
 
 
-def _with_alike(places: list[Place], alike: list[Alike]) -> list[Place]:
+def _with_alike(places: Sequence[Place], alike: Sequence[Alike]) -> list[Place]:
     """Places, each with the functions right behind it that have the same code."""
     return [each for place in places for each in (place, *(one for one in alike if one.of == place.function))]
 

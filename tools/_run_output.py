@@ -30,18 +30,20 @@ _MAX_PROGRESS = 1000
 _DJANGO_CHECK = "System check identified ", " silenced)."
 
 
-def output_to_show(done: Evaluation, limit: int) -> tuple[str, int]:
+def output_to_show(done: Evaluation, limit: int, *, of_others: bool = False) -> tuple[str, int]:
     """Return the end of the output, as much as is of use, and the number of characters that are left out before it.
 
     All of it counts if no tests were heard of, or if the run did not end as a run with failures does. Else the
     failures say what the runner has printed about them; of the rest, only what tests have printed is left.
+
+    `of_others`: other programs than the test runner have printed, too.
     """
     heard = bool(done.tests)
-    if heard and done.exit_code == 0:
+    if heard and done.exit_code == 0 and not of_others:
         return "", 0
     text = without_overwritten(mark_gap(done.output, done.gap, done.omitted))
-    if heard and (done.timed_out or not _ended_oddly(done)):
-        if done.captured:
+    if heard and (done.timed_out or done.exit_code == 0 or not _ended_oddly(done)):
+        if done.captured and not of_others:
             return "", 0
         text, limit = without_runner_text(text), min(limit, _UNCAPTURED)
     elif heard:

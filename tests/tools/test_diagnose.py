@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from sandbox.session.debugger import Frame, Function
-from sandbox.session.diagnosis import Diagnosis, Link, ObjectClass, Place
+from sandbox.session.diagnosis import Diagnosis, Link, ObjectClass, Place, Recording
 from sandbox.session.workspace import Marks
 from tests.tools.calls import answers
 from tests.tools.conftest import MakeRepo
-from tools._diagnosis import render_diagnosis
-from tools._excerpts import _excerpt
+from tools._diagnosis import render_diagnosis, select_shown
+from tools._excerpts import _best_first, _excerpt
 from tools._stop import StopAnswer
 from tools._test_ids import is_of
 from tools.diagnose import select_called
@@ -636,3 +636,12 @@ def test_changes_in_many_functions_say_little() -> None:
     few = diagnosis(mutation={"tried": 40, "passing": 11, "changes": changes[:11]})
     assert few.count("\n") == 4
     assert diagnosis(mutation={"problem": "other threads run when the test begins"}) == ""
+
+
+def test_source_of_a_function_with_the_code_of_a_changed_one_comes_behind_it() -> None:
+    twin = {"path": "shop/cart.py", "line": 30, "function": "Cart.drop", "of": "Cart.add"}
+    mutation = {"tried": 40, "passing": 2, "changes": [CHANGE, {**CHANGE, "function": "Cart.total"}]}
+    found = Diagnosis.model_validate({"recording": {"alike": [twin]}, "mutation": mutation})
+    assert [
+        places[0].function for places in _best_first(select_shown(found), found.recording or Recording(), ())
+    ] == [*("Cart.add", "Cart.drop", "Cart.total")]

@@ -238,3 +238,12 @@ def test_at_a_timeout_it_is_said_what_ran_what_did_not_and_how_to_raise_the_limi
         "The limit was 2.5 s (`timeout_s`, at most 3600); 1 of 9 tests had ended; running: t.py::test_h; "
         "not run: t.py::test_i, t.py::test_j and 5 more."
     )
+
+
+@pytest.mark.parametrize("tests", [[failed(1)], [TestResult(id="t.py::test_1", outcome="passed")]])
+def test_what_another_program_of_the_entry_point_prints_is_shown(tests: list[TestResult]) -> None:
+    report = "=== FAILURES ===\nassert 1 == 0\n=== 1 failed in 0.01s ===\n"
+    done = evaluation(*tests, output=f".F\n{report}12:found by grep\n", exit_code=0)
+    shown = answer(done, Documents(), of_others=True)  # type: ignore[arg-type] - all that it uses of a session
+    assert shown.output == "12:found by grep"
+    assert answer(done, Documents()).output == ""  # type: ignore[arg-type]
