@@ -7,7 +7,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sandbox.errors import InvalidArgument, NotFound
-from sandbox.session.diagnosis import Alias, Alike, Diagnosis, Kept, Link, ObjectClass, Place, Recording
+from sandbox.session.diagnosis import (
+    Alias,
+    Alike,
+    Diagnosis,
+    Helper,
+    Kept,
+    Link,
+    ObjectClass,
+    Place,
+    Recording,
+)
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
 from tools._diagnosis import Shown, select_shown
@@ -61,6 +71,10 @@ _LITTLE_FILE = 600
 _LITTLE_MORE = 1.5
 """Length of such a file to that of its function up to which it is shown after other functions, too."""
 
+_MAX_HELPERS, _MAX_HELPER = 2, 400
+"""Short functions that a line shown has called, and characters of one."""
+_MAX_SOUGHT = 20
+"""Functions among which these are sought."""
 _PARTS = ", parts"
 _LEAST_LINES = 5
 """Lines of a part of a function that is shown after other functions."""
@@ -71,6 +85,7 @@ _RESULT = "→ "
 """Before the value that a function has returned."""
 _OBJECT = re.compile(r"(?:→ )?<\w+>")
 _NUMBER = re.compile(r"B?>?(\d+)\t")
+_NUMBERS = re.compile(r"^B?>?(\d+)\t", re.MULTILINE)
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
@@ -107,6 +122,7 @@ async def read_excerpts(
     names: dict[str, list[str]] = {}
     for place, *_ in wanted:
         names.setdefault(place.path, []).append(place.function)
+    helpers = _helpers_of(wanted[:_AT_LENGTH], found.recording)
     excerpts: list[Excerpt] = []
     seen: set[tuple[str, tuple[int, int]]] = set()
     for place, *others in wanted:
@@ -114,8 +130,9 @@ async def read_excerpts(
             if len(files) == _MAX_FILES:
                 continue
             try:
+                called = [one.function for one in helpers if one.path == place.path]
                 file, marks = await session.workspace.read_marked(
-                    place.path, names[place.path], unexecuted=True
+                    place.path, [*names[place.path], *called], unexecuted=True
                 )
             except (InvalidArgument, NotFound):
                 continue
@@ -149,7 +166,63 @@ async def read_excerpts(
             seen.add((place.path, span))
             room = room - len(text) if excerpts else max(room - len(text), _LEAST_SECOND)
             excerpts.append(Excerpt(place.path, place.function, text))
-    return excerpts
+    about = list(
+        dict.fromkeys(line for places in wanted[:_AT_LENGTH] for line in _lines_about(places, files))
+    )
+    helpers = [one for one in helpers if (one.by.path, one.by.line) in about]
+    helpers.sort(key=lambda one: about.index((one.by.path, one.by.line)))
+    return [*excerpts, *_short_helpers(helpers, excerpts, files, values)]
+
+
+def _helpers_of(wanted: Sequence[Sequence[Place]], recording: Recording | None) -> list[Helper]:
+    """The functions that those of `wanted` have called, but for these."""
+    functions = {(one.path, one.function) for one, *_ in wanted}
+    helpers = recording.helpers if recording else []
+    return [
+        one
+        for one in helpers
+        if (one.by.path, one.by.function) in functions
+        and (one.path, one.function) not in functions
+        and not one.function.endswith("__")  # no call of it is to be seen
+    ][:_MAX_SOUGHT]
+
+
+def _lines_about(
+    places: Sequence[Place], files: Mapping[str, tuple[list[str], Marks]]
+) -> Iterator[tuple[str, int]]:
+    """(path, line) of the headers of blocks around the places in a function, of these, and where their names are bound.
+
+    The first name of a line, which may be that of a changed object, comes before what it uses.
+    """
+    path = places[0].path
+    span = _find_span(places[0], *files[path]) if path in files else None
+    if span is None:
+        return
+    first, last = span
+    source = files[path][0][first - 1 : last]
+    for line in dict.fromkeys(one.line for one in places if first <= one.line <= last):
+        bound = list(_find_bindings(source, line - first))
+        for index in (*_find_headers(source, line - first), *bound[:1], line - first, *bound[1:]):
+            yield path, first + index
+
+
+def _short_helpers(
+    helpers: Sequence[Helper],
+    excerpts: Sequence[Excerpt],
+    files: Mapping[str, tuple[list[str], Marks]],
+    values: Mapping[tuple[str, str], Mapping[int, str]],
+) -> Iterator[Excerpt]:
+    """The first short ones that are not shown themselves."""
+    shown = {(one.path, int(line[1])) for one in excerpts for line in _NUMBERS.finditer(one.text)}
+    left = _MAX_HELPERS
+    for one in helpers:
+        if left and one.path in files:
+            lines = [line for path, line in shown if path == one.path]
+            told = values.get((one.path, one.function), {})
+            text = _excerpt(one, *files[one.path], lines, [one.line], told, _MAX_HELPER)
+            if text and len(text) <= _MAX_HELPER and not text.partition("\n")[0].endswith(_PARTS):
+                yield Excerpt(one.path, one.function, text)
+                left -= 1
 
 
 def _is_scrap(text: str) -> bool:

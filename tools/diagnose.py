@@ -29,7 +29,7 @@ _MAX_STOPS = 100
 _MAX_VALUE = 300
 _MAX_OTHERS, _MAX_NAME = 3, 150
 _MAX_CALLERS = 2
-_WHOLE = 3000
+_WHOLE = 3800
 """Characters of an answer, which the source of functions fills up."""
 _LEAST_SOURCE, _LEAST_BESIDE, _LEAST_OF_CHANGES = 3000, 1500, 1000
 """Characters of source that are shown whatever the rest takes; beside a sure finding; beside changes that make it pass."""

@@ -198,6 +198,12 @@ class Difference(GuestData):
     expected: Text
 
 
+class Helper(Place):
+    """A function that one of the calls has called, with the place of that call."""
+
+    by: Place
+
+
 class Recording(GuestData):
     """Findings from the recorded values of the failing test."""
 
@@ -221,6 +227,8 @@ class Recording(GuestData):
     alike: Annotated[list[Alike], Field(max_length=10)] = []
     calls: Annotated[list[Call], Field(max_length=50)] = []
     """Those that matter most, in order."""
+    helpers: Annotated[list[Helper], Field(max_length=100)] = []
+    """Functions that those have called, the most suspect first."""
     functions: Number = 0
     """Number of functions that the test has called."""
     suspects: Annotated[list[Suspect], Field(max_length=100)] = []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from sandbox.session.workspace import Marks
 from tests.tools.calls import answers
 from tests.tools.conftest import MakeRepo
 from tools._diagnosis import render_diagnosis, select_shown
-from tools._excerpts import _best_first, _excerpt
+from tools._excerpts import _best_first, _excerpt, read_excerpts
 from tools._stop import StopAnswer
 from tools._test_ids import is_of
 from tools.diagnose import select_called
@@ -645,3 +647,76 @@ def test_source_of_a_function_with_the_code_of_a_changed_one_comes_behind_it() -
     assert [
         places[0].function for places in _best_first(select_shown(found), found.recording or Recording(), ())
     ] == [*("Cart.add", "Cart.drop", "Cart.total")]
+
+
+class Workspace:
+    """Files of one sandbox, as far as excerpts need them."""
+
+    def __init__(self, **files: str) -> None:
+        self._files = {f"{name}.py": text.splitlines() for name, text in files.items()}
+        self.workspace = self
+
+    async def read_marked(
+        self, path: str, names: list[str], *, unexecuted: bool
+    ) -> tuple[SimpleNamespace, Marks]:
+        lines = self._files[path]
+        spans = {name: [(name, *_span(lines, f"def {name}("))] for name in names}
+        found = [{"name": name, "found": each} for name, each in spans.items()]
+        return SimpleNamespace(lines=lines), Marks.model_validate({"definitions": found})
+
+
+def _span(lines: Sequence[str], head: str) -> tuple[int, int]:
+    """First and last line of a function at the left edge."""
+    first = next(number for number, line in enumerate(lines, 1) if line.startswith(head))
+    ends = (number for number in range(first, len(lines)) if not lines[number].strip())
+    return first, next(ends, len(lines))
+
+
+HELPED = f"""\
+def total(lines):
+    found = first(lines)
+    other = made()
+    if is_due(lines):
+        found.append(other)
+    log(lines)
+    return found
+
+def first(lines):
+    return lines[0]
+
+def made():
+    return 1
+
+def is_due(lines):
+    return bool(lines)
+
+def log(lines):
+    print("{"x" * 500}")
+    print(lines)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (5, ["total", "is_due", "first"]),  # its condition, then where the changed object comes from
+        (3, ["total", "made"]),
+        (6, ["total"]),  # too long
+    ],
+)
+async def test_short_functions_that_the_named_line_depends_on_are_shown(line: int, told: list[str]) -> None:
+    place = {"path": "shop.py", "line": line, "function": "total"}
+    calls = {"made": 3, "first": 2, "is_due": 4, "log": 6}
+    helpers = [
+        {
+            "path": "shop.py",
+            "function": name,
+            "line": _span(HELPED.splitlines(), f"def {name}(")[0],
+            "by": {**place, "line": at},
+        }
+        for name, at in calls.items()
+    ]
+    found = Diagnosis.model_validate({"recording": {"chain": [place], "helpers": helpers}})
+    session = Workspace(shop=HELPED + "# more\n" * 500)
+    excerpts = await read_excerpts(session, found, [], 3000)  # type: ignore[arg-type] - all that it uses of one
+    assert [one.function for one in excerpts] == told

@@ -310,7 +310,7 @@ class _Analysis:
     @guarded
     def _calls(self):
         told = {frame_number(frame, self._events.modules) for frame, _ in self._frames}
-        calls, functions, order = call_tree.select_calls(
+        calls, functions, order, helpers = call_tree.select_calls(
             self._events,
             self._recorded,
             self._job.is_test_code,
@@ -322,6 +322,10 @@ class _Analysis:
         return {
             "calls": [{**self._place(one.pop("entered")), **one} for one in calls],
             "functions": functions,
+            "helpers": [
+                {**self._place(entered), "by": {**self._place(self._events.entered[frame]), "line": line}}
+                for entered, frame, line in helpers
+            ],
             "ranking": [
                 [self._job.relative(site.scope.filename), site.line] for site in map(self._events.site, order)
             ],

@@ -11,7 +11,7 @@ from .safe_values import text_of, type_name
 from .slicing import arguments_of
 
 _MAX_CALLS = 10
-_MAX_RANKED = 200
+_MAX_RANKED, _MAX_HELPERS = 200, 60
 _FARNESS, _FAR = 0.02, 20
 """Suspicion that one step further from the failure must outweigh; the steps of a call that is not on the way to it."""
 _LENGTH, _LONG = 0.5, math.log(50)
@@ -49,7 +49,8 @@ class _Function:
 def select_calls(events, calls, is_test, score, distance, told, found_in):
     """Select the calls that matter most, in order, and count the functions that the test has called.
 
-    Returns also the events at which each function is entered first, in the order of all.
+    Returns also the events at which each function is entered first, in the order of all, and those of the helpers: functions
+    that a selected one has called, the most suspect first, each with the frame and the line of the call.
 
     Each is {entered: event of its start, depth: among those selected, called_at: line of the test or 0, calls: of
     its function, suspect_line, score, arguments, result, lines: see `_lines`}. `is_test(filename)`; `score(site)`: its
@@ -59,7 +60,8 @@ def select_calls(events, calls, is_test, score, distance, told, found_in):
     functions = _functions(events, is_test, score, distance, found_in)
     ranked = sorted(functions, key=lambda one: (-one.rank(), one.frame))
     order = [events.entered[one.frame] for one in ranked[:_MAX_RANKED]]
-    ranked = [one for one in ranked if one.frame not in told][:_MAX_CALLS]
+    others = [one for one in ranked if one.frame not in told]
+    ranked = others[:_MAX_CALLS]
     frames, selected = {one.frame for one in ranked}, []
     lines = _lines(events, {one.frame: one.line for one in ranked})
     for one in sorted(ranked, key=lambda one: events.entered[one.frame]):
@@ -76,7 +78,25 @@ def select_calls(events, calls, is_test, score, distance, told, found_in):
                 "lines": lines[one.frame],
             }
         )
-    return selected, len(functions), order
+    return selected, len(functions), order, _helpers(events, others, frames)
+
+
+def _helpers(events, functions, frames):
+    """(event of its start, frame and line of the call) of the functions that those of `frames` have called."""
+    callers = {_scope_of(events, frame) for frame in frames}
+    wanted = {_scope_of(events, one.frame): index for index, one in enumerate(functions)}
+    found = {}
+    for frame, event in events.entered.items():
+        called, caller = wanted.get(events.site(event).scope), events.caller_event(frame)
+        if called is not None and caller is not None and events.site(caller).scope in callers:
+            above = events.frame_of[caller]
+            if above in events.entered:
+                found.setdefault((called, events.site(caller).line), (event, above))
+    return [(found[key][0], found[key][1], key[1]) for key in sorted(found)[:_MAX_HELPERS]]
+
+
+def _scope_of(events, frame):
+    return events.site(events.entered[frame]).scope
 
 
 def only_describing(events):

@@ -60,6 +60,13 @@ def texts(found: Diagnosis) -> list[str]:
     return [f"{'  ' * one.depth}{one.function}({one.arguments}) {one.result}" for one in calls_of(found)]
 
 
+def test_functions_that_those_of_the_calls_have_called_are_told_with_the_line(diagnose: Diagnose) -> None:
+    found = diagnose({"shop.py": SHOP, "test_shop.py": HEAD + BAD}, CASE)
+    assert found.recording is not None
+    helpers = [(one.function, one.by.function, one.by.line) for one in found.recording.helpers]
+    assert helpers == [("net", "Cart.add", 6)]
+
+
 def test_calls_are_told_in_order_with_arguments_results_and_their_number(diagnose: Diagnose) -> None:
     found = diagnose({"shop.py": SHOP, "test_shop.py": HEAD + BAD}, CASE)
     assert texts(found) == [

@@ -16,6 +16,20 @@ from tests.guest.operations.conftest import State
 HEAD = "import unittest\nfrom shop import *\n\nclass Case(unittest.TestCase):\n"
 CASE = "test_shop.Case.test_bad"
 DEEPLY = "with `copy.deepcopy` for `copy.copy`"
+FOUND = """\
+a = {n: []}
+    a.get(n).append(1)
+    b = a.get(n)
+    b.append(2)
+    return a"""
+HANDED_ON = """\
+a = []
+    def every():
+        return own()
+    def own():
+        return a
+    every().append(n)
+    return a"""
 CART = """\
 class Cart:
     def __init__(self):
@@ -82,6 +96,10 @@ def test_a_statement_without_which_the_test_passes_is_found(
         ("return n | 1", "f(3) == 2", (2, "with `^` in `n | 1`")),
         ("return n + 1", "f(3) == 5", (2, "with `2` for `1`")),
         ("a = [n]\n    b = a\n    b.append(1)\n    return a", "f(3) == [3]", (3, "with a copy of `a`")),
+        ("a = (i for i in range(n))\n    return list(a) + list(a)", "f(1) == [0, 0]", (2, "with a list of `(i for i in range(n))`")),
+        ("a = map(abs, [n])\n    return list(a) + list(a)", "f(1) == [1, 1]", (2, "with a list of `map(abs, [n])`")),
+        (FOUND, "f(3) == {3: [1]}", (4, "with a copy of `a.get(n)`")),
+        (HANDED_ON, "f(3) == []", (4, "with a copy of `own()`")),
         ("return [i for i in range(n) if i]", "f(2) == [0, 1]", (2, "without the condition `i`")),
         ("a = [[]] * n\n    a[0].append(1)\n    return a", "f(2) == [[1], []]", (2, "with a `[]` of its own each time in `[[]] * n`")),
         ("import copy\n    a = [{}]\n    copy.copy(a)[0][1] = 2\n    return a", "f(2) == [{}]", (4, DEEPLY)),

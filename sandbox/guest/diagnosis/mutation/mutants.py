@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 
 _MAX_TEXT = 70
 _MAX_NAMES = 6
@@ -31,6 +32,9 @@ _CALCULATED = {
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.BitOr: "|", ast.BitXor: "^"}
 _REMOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete, ast.Raise, ast.Return)
 _MOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.If)
+_ITERATORS = "map", "filter", "zip", "enumerate", "reversed", "iter"
+_LOOK_UPS = "get", "setdefault"
+_BUILTINS = frozenset(dir(builtins))
 _READ = (ast.Name, ast.Attribute, ast.Subscript)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _EFFECTS = (ast.Expr, ast.Return, ast.Raise, *_DEFINITIONS)
@@ -203,8 +207,24 @@ def _copies(owner, field, value):
 
 
 def _values(node, names):
-    if node.value is not None:
-        yield from _copies(node, "value", node.value)
+    value = node.value
+    if value is None:
+        return
+    yield from _copies(node, "value", value)
+    called = value.func if isinstance(value, ast.Call) else None
+    if isinstance(value, ast.GeneratorExp) or getattr(called, "id", None) in _ITERATORS:
+        fields = {"value": _call_of("list", value)}
+        yield Mutant(node, fields, value, _LIKELY, "with a list of {}", value)
+    elif getattr(called, "attr", None) in _LOOK_UPS or (
+        isinstance(node, ast.Return) and isinstance(called, _READ) and not _is_class(called)
+    ):
+        yield Mutant(node, {"value": _copied(value)}, value, _POSSIBLE, "with a copy of {}", value)
+
+
+def _is_class(called):
+    """True for what has the name of a class: what it makes is nobody else's."""
+    name = getattr(called, "attr", None) or getattr(called, "id", "")
+    return name[:1].isupper() or name in _BUILTINS
 
 
 def _loops(node, names):
