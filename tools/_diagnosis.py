@@ -24,6 +24,7 @@ from sandbox.session.diagnosis import (
     Recording,
     Spectrum,
     Suspect,
+    Written,
 )
 from tools._mutation import mutation_lines, select_changes
 from tools._places import format_place, shorten
@@ -62,6 +63,7 @@ def render_diagnosis(found: Diagnosis) -> str:
     findings = [*_aliases_text(shown.aliases), *_kept_text(shown.kept)]
     parts = [
         *_difference_text(recording.difference),
+        *map(_written_line, recording.written),
         *signal_lines(recording.signals),
         *mutation_lines(found.mutation, shown.changes),
         *(findings if shown.is_sure else []),
@@ -85,6 +87,11 @@ def render_diagnosis(found: Diagnosis) -> str:
 def _failing_line(one: FailingTest) -> str:
     text = f"{one.type}: {one.message}" if one.message else one.type
     return f"fails too: {shorten(one.test, 150)}: {shorten(text, _MAX_FAILURE)}"
+
+
+def _written_line(one: Written) -> str:
+    value = f" = {shorten(one.value, _MAX_FAILURE)}" if one.value else ""
+    return f".{one.name}{value} of the failing line was set at {format_place(one)}: {shorten(one.text)}"
 
 
 def _difference_text(one: Difference | None) -> list[str]:

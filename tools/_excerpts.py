@@ -267,10 +267,10 @@ def _whole_file(path: str, lines: Sequence[str]) -> str:
 def _best_first(shown: Shown, recording: Recording, callers: Sequence[Place]) -> list[list[Place]]:
     """The places in each function that the text names.
 
-    That of a call that failed before it began; of signals, but for hints; of changes, and those with the same code; of hints, of
-    shared objects, of state that is kept and those with the same code, if that is sure; those that a failure passed; of the calls
-    that matter most; where a caught exception was raised; on the way back from a wrong value; the head of the class of the
-    object that all comes from; those of this test alone.
+    That of a call that failed before it began; of signals, but for hints; of changes, and those with the same code; of writes of
+    attributes that the failing line reads; of hints, of shared objects, of state that is kept and those with the same code, if
+    that is sure; those that a failure passed; of the calls that matter most; where a caught exception was raised; on the way
+    back from a wrong value; the head of the class of the object that all comes from; those of this test alone.
     """
     of_object = recording.chain_class
     refused = [one for one in shown.links if one.refused]
@@ -282,6 +282,7 @@ def _best_first(shown: Shown, recording: Recording, callers: Sequence[Place]) ->
         *refused,
         *(place for one in recording.signals if one.kind != HINT for place in one.places),
         *_with_alike(shown.changes, recording.alike),
+        *recording.written,
         *(place for one in recording.signals for place in one.places),
         *(place for alias in shown.aliases for place in _places_of_alias(alias)),
         *(_with_alike(kept, recording.alike) if shown.is_sure else []),

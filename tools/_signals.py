@@ -110,6 +110,14 @@ def _changed_input(one: Signal) -> str:
     )
 
 
+def _stale(one: Signal) -> str:
+    kept, change, read = one.places[:3]
+    return (
+        f"{one.name}, computed at {format_place(kept)}: {shorten(kept.text, _MAX_TEXT)}, was read again at "
+        f"{_at(read, kept)} as it was, after {format_place(change)} had changed what it comes from: {shorten(change.text, _MAX_TEXT)}"
+    )
+
+
 _LINES: dict[str, Callable[[Signal], str]] = {
     "unused": _unused,
     "not_handed_on": _not_handed_on,
@@ -122,6 +130,7 @@ _LINES: dict[str, Callable[[Signal], str]] = {
     "kept_otherwise": _kept_otherwise,
     "not_set": _not_set,
     HINT: _other_order,
+    "stale": _stale,
     "changed_input": _changed_input,
 }
 

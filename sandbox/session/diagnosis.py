@@ -145,6 +145,13 @@ class Found(Place):
     is_change: bool = False
 
 
+class Written(Place):
+    """The last write of an attribute that the failing line reads."""
+
+    name: Text = ""
+    value: Text = ""
+
+
 class CaughtException(Place):
     """An exception that the program caught at this place."""
 
@@ -223,6 +230,7 @@ class Recording(GuestData):
     """Class of the object that the chain ends at."""
     values: Annotated[list[Found], Field(max_length=10)] = []
     caught: Annotated[list[CaughtException], Field(max_length=10)] = []
+    written: Annotated[list[Written], Field(max_length=10)] = []
     signals: Annotated[list[Signal], Field(max_length=20)] = []
     alike: Annotated[list[Alike], Field(max_length=10)] = []
     calls: Annotated[list[Call], Field(max_length=50)] = []

@@ -25,6 +25,7 @@ FAR = 10_000
 _NEAR = 30
 _MAX_HANDED_ON = 5
 _MAX_OTHERS = 3
+_MAX_WRITTEN = 2
 _TEXT = re.compile(r"(['\"])(.*?)\1")
 _MIN_TEXT = 6
 """Characters of a text in source below which it may appear anywhere."""
@@ -78,6 +79,7 @@ class _Analysis:
             "values": self._values() or [],
             "caught": self._caught() or [],
             "signals": self._signals() or [],
+            "written": self._written() or [],
             "suspects": self._suspects() or [],
             "lines": self._lines(),
         }
@@ -121,6 +123,23 @@ class _Analysis:
         }
         parts = [part for part in self._wrong_parts() if type(part) is not int or part not in counted]
         return values.changes_with(self._events, parts, self._job.is_test_code)
+
+    @guarded
+    def _written(self):
+        """The last writes of the attributes that the failing line reads, but for those by constructors and tests."""
+        events, found = self._events, {}
+        for distance, event in self._starts():
+            site = events.site(event)
+            if distance or site.kind != kinds.BASE or site.extra[0] != "load":
+                continue
+            write = events.attribute_writer(events.value_of[event], site.name, event)
+            scope = None if write is None else events.site(write).scope
+            if scope is None or self._job.is_test_code(scope.filename) or scope.name.endswith("__init__"):
+                continue
+            stored = events.stored_value_event(write)
+            value = "" if stored is None else text_of(events.value_of[stored], 1)[:100]
+            found.setdefault(site.name, {**self._place(write), "name": site.name[:100], "value": value})
+        return list(found.values())[:_MAX_WRITTEN]
 
     @guarded
     def _aliases(self):
@@ -314,6 +333,7 @@ class _Analysis:
             self._events,
             self._recorded,
             self._job.is_test_code,
+            self._is_action,
             self._score,
             self._slice.distance,
             told,
@@ -330,6 +350,10 @@ class _Analysis:
                 [self._job.relative(site.scope.filename), site.line] for site in map(self._events.site, order)
             ],
         }
+
+    def _is_action(self, site):
+        """True for a site of a statement that only calls something, and does not assert by it."""
+        return site.line in self._sources.lines_of_actions(site.scope.filename)
 
     @guarded
     def _lines(self):

@@ -147,3 +147,13 @@ def test_what_a_program_puts_in_place_of_the_result_is_not_waited_for(diagnose: 
         "no spectrum: its run left no result (exit code 1)",
         "no recording: its run left no result (exit code 1)",
     ]
+
+
+def test_a_test_that_fails_as_an_object_is_freed_passes_recorded_and_that_is_told(diagnose: Diagnose) -> None:
+    shop = "import weakref\n\nclass Line:\n    pass\n\ndef follow():\n    line = Line()\n    return weakref.ref(line)\n"
+    tests = HEAD + "    def test_bad(self):\n        self.assertIsNotNone(follow()())\n"
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
+    assert found.spectrum is not None and found.recording is None
+    assert found.notes == [
+        "no recording: recorded, it passes: that keeps all objects alive (weakref? __del__? id()?) and takes longer"
+    ]

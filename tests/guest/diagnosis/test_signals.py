@@ -807,3 +807,56 @@ def test_a_part_of_a_container_that_was_as_expected_before_is_told(
 ) -> None:
     told = "rate had the expected 24.5, set at shop.py:14 parse(), until 30.5 was set at shop.py:9 read(): file.rate = rate"
     assert signals(diagnose, SUBTITLES, bad) == ([told] if is_told else [])
+
+
+STALE = """\
+class Schema:
+    def __init__(self):
+        self.fields = {}
+        self._keys = None
+
+    @property
+    def keys(self):
+        if self._keys is None:
+            self._keys = frozenset(name.lower() for name in self.fields)
+        return self._keys
+
+    def add(self, name):
+        self.fields[name] = 1
+
+def check(schema, name):
+    return name in schema.keys
+"""
+STALE_TEST = "s = Schema(); s.add('A'); check(s, 'a'); s.add('B'); self.assertTrue(check(s, 'b'))"
+
+
+KEPT = (
+    "self._keys, computed at shop.py:9 Schema.keys(): self._keys = frozenset(name.lower() for name in self.fields), was read "
+    "again at :10 as it was, after shop.py:13 Schema.add() had changed what it comes from: self.fields[name] = 1"
+)
+
+
+def test_a_kept_value_that_is_used_after_what_it_comes_from_has_changed_is_told(diagnose: Diagnose) -> None:
+    assert signals(diagnose, STALE, STALE_TEST) == [KEPT]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("self.fields[name] = 1", "self.fields[name] = 1; self._keys = None"),
+        ("if self._keys is None", "if len(self._keys or ()) < len(self.fields) - 1"),
+        ("frozenset(name.lower() for name in self.fields)", "self.fields"),
+        ("frozenset(name.lower() for name in self.fields)", "Names(self.fields)"),
+        ("self.fields[name] = 1", "self.other = name"),
+        ("if self._keys is None", "if True"),
+    ],
+)
+def test_a_kept_value_that_follows_or_is_made_anew_is_not_told(
+    diagnose: Diagnose, before: str, after: str
+) -> None:
+    names = (
+        "class Names:\n    def __init__(self, names):\n        self.names = names\n    def __iter__(self):\n"
+    )
+    shop = STALE.replace(before, after) + "\n" + names + "        return iter(self.names)\n"
+    test = STALE_TEST.replace("check(s, 'b')", "check(s, '')")
+    assert not [one for one in signals(diagnose, shop, test) if "computed at" in one]

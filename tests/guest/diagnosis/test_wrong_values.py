@@ -159,3 +159,18 @@ def test_the_way_back_goes_to_the_place_where_a_wrong_text_was_made(diagnose: Di
         (12, "'one row'"),
         (15, "'one row'"),
     ]
+
+
+def test_writes_of_the_attributes_that_the_failing_line_reads_are_told(diagnose: Diagnose) -> None:
+    tests = (
+        "import unittest\nfrom rows import *\n\nclass Case(unittest.TestCase):\n    def test_bad(self):\n"
+        "        line = Line('*one')\n        line.mark = '+'\n"
+        "        self.assertEqual((line.heading, line.text, line.mark), ('two', '', ''))\n"
+    )
+    found = diagnose({"rows.py": LINES, "test_rows.py": tests}, "test_rows.Case.test_bad")
+    assert found.recording is not None and found.recording.problems == []
+    assert [(one.name, one.line, one.value) for one in found.recording.written] == [("heading", 9, "'one'")]
+    text = render_diagnosis(found)
+    assert (
+        ".heading = 'one' of the failing line was set at rows.py:9 Line.parse(): self.heading = text" in text
+    )

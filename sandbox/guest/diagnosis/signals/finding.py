@@ -13,6 +13,7 @@ from . import (
     other_order,
     overwritten,
     returned_itself,
+    stale,
     used_up,
     was_expected,
 )
@@ -30,6 +31,7 @@ _KINDS = (
     (kept_otherwise.find, 1),
     (not_set.find, 1),
     (other_order.find, 1),
+    (stale.find, 1),
     (changed_input.find, 1),
 )
 

@@ -180,11 +180,16 @@ class _Runs:
         run, left = observe(command, self._env, self._call, seconds, job, files)
         result = as_object(left[RESULT])
         if result is None:
-            why = (
-                "it took over %d s" % seconds if run.timed_out else f"its run left no result ({end_of(run)})"
-            )
-            self._notes.append(f"no {mode}: {why}")
+            self._notes.append(f"no {mode}: {_why_none(mode, run, seconds)}")
         return result
+
+
+def _why_none(mode: str, run, seconds: float) -> str:
+    if run.timed_out:
+        return f"it took over {seconds:.0f} s"
+    if mode == "recording" and run.status == (0, None):
+        return "recorded, it passes: that keeps all objects alive (weakref? __del__? id()?) and takes longer"
+    return f"its run left no result ({end_of(run)})"
 
 
 def _count(spectrum: dict) -> int:
