@@ -8,7 +8,7 @@ import sys
 from ..debugger.isolation.pristine import os
 from . import aliases, call_tree, caught, chain, failure, kept_state, repeated, values
 from . import sites as kinds
-from .calls import Calls
+from .calls import Calls, constructs
 from .events import Events, frame_number, is_atom, method_codes
 from .job import guarded
 from .safe_values import class_name, text_of, type_name
@@ -134,7 +134,7 @@ class _Analysis:
                 continue
             write = events.attribute_writer(events.value_of[event], site.name, event)
             scope = None if write is None else events.site(write).scope
-            if scope is None or self._job.is_test_code(scope.filename) or scope.name.endswith("__init__"):
+            if scope is None or self._job.is_test_code(scope.filename) or constructs(scope.name):
                 continue
             stored = events.stored_value_event(write)
             value = "" if stored is None else text_of(events.value_of[stored], 1)[:100]
@@ -333,7 +333,6 @@ class _Analysis:
             self._events,
             self._recorded,
             self._job.is_test_code,
-            self._is_action,
             self._score,
             self._slice.distance,
             told,
@@ -350,10 +349,6 @@ class _Analysis:
                 [self._job.relative(site.scope.filename), site.line] for site in map(self._events.site, order)
             ],
         }
-
-    def _is_action(self, site):
-        """True for a site of a statement that only calls something, and does not assert by it."""
-        return site.line in self._sources.lines_of_actions(site.scope.filename)
 
     @guarded
     def _lines(self):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from . import sites as kinds
-from .calls import describes
+from .calls import constructs, describes
 from .events import is_atom
 from .safe_values import text_of, type_name
 from .slicing import arguments_of
@@ -20,8 +20,6 @@ _REPEATED = 0.05
 """Suspicion less for each e-fold of calls: functions that are called often are helpers."""
 _CONSTRUCTING = 0.25
 """Suspicion less of what makes an object: a test that sets one apart calls many such functions before it fails."""
-_ACTION = 0.3
-"""Suspicion more of what a test calls for its effect alone: it leaves the state that is wrong later."""
 _MAX_DEPTH = 60
 _MAX_ARGUMENTS = 4
 _MAX_ARGUMENT, _MAX_RESULT = 40, 60
@@ -32,12 +30,11 @@ _MAX_ON_LINE = 60
 class _Function:
     """A function that a test has called: how often, how suspect, and the call that is told for all."""
 
-    __slots__ = ("above", "calls", "constructs", "distance", "frame", "is_action", "length", "line", "score")
+    __slots__ = ("above", "calls", "constructs", "distance", "frame", "length", "line", "score")
 
     def __init__(self, name):
         self.calls, self.frame, self.distance, self.score, self.length = 0, -1, _FAR, 0.0, 0
-        self.is_action = False
-        self.constructs = name.rpartition(".")[2] in ("__init__", "__new__")
+        self.constructs = constructs(name)
         self.line = 0
         """The most suspect one."""
         self.above = []
@@ -46,22 +43,21 @@ class _Function:
     def rank(self):
         length = min(1.0, math.log(self.length + 1) / _LONG)
         score = self.score - _FARNESS * self.distance + _LENGTH * length - _REPEATED * math.log(self.calls)
-        return score - _CONSTRUCTING * self.constructs + _ACTION * self.is_action
+        return score - _CONSTRUCTING * self.constructs
 
 
-def select_calls(events, calls, is_test, is_action, score, distance, told, found_in):
+def select_calls(events, calls, is_test, score, distance, told, found_in):
     """Select the calls that matter most, in order, and count the functions that the test has called.
 
     Returns also the events at which each function is entered first, in the order of all, and those of the helpers: functions
     that a selected one has called, the most suspect first, each with the frame and the line of the call.
 
     Each is {entered: event of its start, depth: among those selected, called_at: line of the test or 0, calls: of
-    its function, suspect_line, score, arguments, result, lines: see `_lines`}. `is_test(filename)`; `is_action(site)`: it is
-    in a statement that only calls; `score(site)`: its suspicion; `distance`: event -> steps from the failure; `told`: frames
-    that the answer tells anyway; `found_in`: function -> frame of the call that is told of it, instead of the one nearest to
-    the failure.
+    its function, suspect_line, score, arguments, result, lines: see `_lines`}. `is_test(filename)`; `score(site)`: its
+    suspicion; `distance`: event -> steps from the failure; `told`: frames that the answer tells anyway;
+    `found_in`: function -> frame of the call that is told of it, instead of the one nearest to the failure.
     """
-    functions = _functions(events, is_test, is_action, score, distance, found_in)
+    functions = _functions(events, is_test, score, distance, found_in)
     ranked = sorted(functions, key=lambda one: (-one.rank(), one.frame))
     order = [events.entered[one.frame] for one in ranked[:_MAX_RANKED]]
     others = [one for one in ranked if one.frame not in told]
@@ -116,7 +112,7 @@ def only_describing(events):
     return describing - others
 
 
-def _functions(events, is_test, is_action, score, distance, found_in):
+def _functions(events, is_test, score, distance, found_in):
     """The functions outside of tests that ran after the first test function had begun, and were called by one.
 
     Without tests: those that the failing code of a module has called. Without the start of the test, which a long one
@@ -139,11 +135,6 @@ def _functions(events, is_test, is_action, score, distance, found_in):
         elif begun:
             one = functions.get(scope) or functions.setdefault(scope, _Function(scope.name))
             one.calls += 1
-            caller = None if one.is_action else events.caller_event(frame)
-            site = None if caller is None else events.site(caller)
-            one.is_action = (
-                one.is_action or site is not None and is_test(site.scope.filename) and is_action(site)
-            )
             steps = min(nearest.get(frame, _FAR), _FAR)
             if one.frame < 0 or steps <= one.distance:
                 one.frame, one.distance = frame, steps

@@ -19,6 +19,11 @@ def describes(function):
     return function.rpartition(".")[2] in ("__repr__", "__str__", "__format__")
 
 
+def constructs(function):
+    """True for a method that makes a new object or sets its first values."""
+    return function.rpartition(".")[2] in ("__init__", "__new__")
+
+
 class Calls:
     """Frames of the recording."""
 

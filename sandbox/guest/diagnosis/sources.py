@@ -15,7 +15,6 @@ _REPEATING = ("fromkeys", "repeat")
 _MIN_SHAPE = 40
 """Nodes and names below which functions are alike by chance."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_ASSERTING = ("assert", "fail", "eq_")
 
 
 class Sources:
@@ -26,7 +25,7 @@ class Sources:
         self._last_tree = None, None
         """(file, its syntax tree) that was asked for last."""
         self._functions = {}
-        self._repeating, self._actions = {}, {}
+        self._repeating = {}
 
     def line(self, filename, number):
         """Text of a line; empty if it is not available."""
@@ -83,12 +82,6 @@ class Sources:
         if filename not in self._repeating:
             self._repeating[filename] = frozenset(_lines_that_repeat(self.tree(filename)))
         return self._repeating[filename]
-
-    def lines_of_actions(self, filename):
-        """Lines of the statements of a file that only call something, for its effect: no assertions."""
-        if filename not in self._actions:
-            self._actions[filename] = frozenset(_lines_of_actions(self.tree(filename)))
-        return self._actions[filename]
 
     def writers_of(self, filename, name):
         """(qualified name, line) of each function of a file that sets or changes a global, or an attribute: `.seen`."""
@@ -197,17 +190,6 @@ def _definitions_in(tree):
                 yield name, child
                 name += "."
             waiting.append((child, name))
-
-
-def _lines_of_actions(tree):
-    for node in ast.walk(tree) if tree is not None else ():
-        if not isinstance(node, ast.Expr):
-            continue
-        call = node.value.value if isinstance(node.value, ast.Await) else node.value
-        if isinstance(call, ast.Call):
-            name = getattr(call.func, "attr", None) or getattr(call.func, "id", "")
-            if not name.lower().startswith(_ASSERTING):
-                yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 def _lines_that_repeat(tree):

@@ -849,6 +849,7 @@ def test_a_kept_value_that_is_used_after_what_it_comes_from_has_changed_is_told(
         ("frozenset(name.lower() for name in self.fields)", "Names(self.fields)"),
         ("self.fields[name] = 1", "self.other = name"),
         ("if self._keys is None", "if True"),
+        ("frozenset(name.lower() for name in self.fields)", "bool(self.fields)"),
     ],
 )
 def test_a_kept_value_that_follows_or_is_made_anew_is_not_told(

@@ -51,7 +51,9 @@ def _stores(view):
 
 
 def _is_value(value):
-    return value is not None and (is_atom(value) or is_container(value) or type(value) in (tuple, frozenset))
+    """True for what can be computed from something: no flag."""
+    is_flag = value is None or type(value) is bool
+    return not is_flag and (is_atom(value) or is_container(value) or type(value) in (tuple, frozenset))
 
 
 def _of_store(view, store, stored, loads):
