@@ -5,10 +5,17 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from .. import sites as kinds
+from ..calls import constructs
 from ..events import is_atom, is_container
 from .view import Signal
 
 _MAX_STORES = 500
+_MAX_LOADS = 50
+"""Loads of an attribute before and after a store that are looked at."""
+_MAX_USED = 500
+"""Events of the call that stores which are looked at."""
+_MAX_CHANGES = 5
+"""Changes of each object that it used, the last ones."""
 _FAR = 60
 
 
@@ -30,14 +37,19 @@ def find(view):
 
 
 def _stores(view):
-    """Yield (store, event of its value, loads) of attributes that the same function reads, the last stores."""
+    """Yield (store, event of its value, loads) of attributes that the same function reads, the last stores.
+
+    The loads are those of the same object by that function, in order.
+    """
     events, loaded = view.events, {}
     for site in events.executed_sites():
-        if site.kind == kinds.BASE and site.extra[0] == "load":
+        if site.kind == kinds.BASE and site.extra[0] == "load" and not view.is_test_code(site.scope.filename):
             loaded.setdefault((site.scope, site.name), []).append(site)
+    loads = {}
     for store in events.all_stores()[-_MAX_STORES:]:
         site = events.site(store)
-        if site.kind != kinds.BASE or (site.scope, site.name) not in loaded:
+        key = site.scope, site.name
+        if site.kind != kinds.BASE or key not in loaded or constructs(site.scope.name):
             continue
         stored = events.stored_value_event(store)
         if (
@@ -46,8 +58,17 @@ def _stores(view):
             or not _is_value(events.value_of[stored])
         ):
             continue
-        if not view.is_test_code(site.scope.filename) and not site.scope.name.endswith("__init__"):
-            yield store, stored, loaded[site.scope, site.name]
+        if key not in loads:
+            loads[key] = _by_object(events, loaded[key])
+        yield store, stored, loads[key].get(id(events.value_of[store]), [])
+
+
+def _by_object(events, sites):
+    """id of an object -> the events of some sites with it, in order."""
+    found = {}
+    for event in sorted(event for site in sites for event in events.of_site(site.number)):
+        found.setdefault(id(events.value_of[event]), []).append(event)
+    return found
 
 
 def _is_value(value):
@@ -58,21 +79,14 @@ def _is_value(value):
 
 def _of_store(view, store, stored, loads):
     events = view.events
-    frame, name, owner = events.frame_of[store], events.site(store).name, events.value_of[store]
-    mine = [event for one in loads for event in events.of_site(one.number) if events.value_of[event] is owner]
-    if not any(event < store and events.frame_of[event] == frame for event in mine):
+    frame, name, owner = events.frame_of[store], events.site(store).name, id(events.value_of[store])
+    start = bisect_right(loads, store)
+    if not any(events.frame_of[event] == frame for event in loads[max(0, start - _MAX_LOADS) : start]):
         return None
-    following = events.attribute_stores(id(owner), name, store)
-    setting = {events.frame_of[one] for one in following[:1]}
-    later = [
-        event
-        for event in mine
-        if event > store
-        and not (following and event > following[0])
-        and events.frame_of[event] != frame
-        and events.frame_of[event] not in setting
-    ]
-    read = max(later, default=None)
+    following = next(iter(events.attribute_stores(owner, name, store)), len(events))
+    setting = frame, events.frame_of[following] if following < len(events) else None
+    later = loads[start : bisect_right(loads, following)][-_MAX_LOADS:]
+    read = next((event for event in reversed(later) if events.frame_of[event] not in setting), None)
     change = None if read is None else _change(view, store, stored, read)
     if change is None:
         return None
@@ -84,27 +98,21 @@ def _of_store(view, store, stored, loads):
 def _change(view, store, stored, read):
     """The last change, between a store and a read, of what the storing call had used; None if there is none."""
     events, used, attributes = view.events, set(), set()
-    frame, owner, name = events.frame_of[store], id(events.value_of[store]), events.site(store).name
-    for event in view.events_of(frame):
-        if event > store:
-            break
+    frame, own = events.frame_of[store], (id(events.value_of[store]), events.site(store).name)
+    before = view.events_of(frame)
+    end = bisect_right(before, store)
+    for event in before[max(0, end - _MAX_USED) : end]:
         site, value = events.site(event), events.value_of[event]
         if site.kind == kinds.BASE and site.extra[0] == "load":
             attributes.add((id(value), site.name))
         if is_container(value):
             used.add(id(value))
-    attributes.discard((owner, name))
-    used.discard(id(events.value_of[stored]))
-    found = [event for one in used for event in _between(events.contents.get(one, ()), store, read)]
-    for target, other in attributes:
-        found += _between(events.attribute_stores(target, other, store), store, read)
+    changes = [events.contents.get(one, ()) for one in used - {id(events.value_of[stored])}]
+    changes += [events.attribute_stores(*one, store) for one in attributes - {own}]
     found = [
-        one
-        for one in found
-        if events.frame_of[one] != frame and not view.is_test_code(events.site(one).scope.filename)
+        event
+        for one in changes
+        for event in one[bisect_right(one, store) : bisect_right(one, read)][-_MAX_CHANGES:]
+        if events.frame_of[event] != frame and not view.is_test_code(events.site(event).scope.filename)
     ]
     return max(found, default=None)
-
-
-def _between(found, first, last):
-    return [event for event in found[bisect_right(found, first) :] if event < last]
