@@ -30,7 +30,8 @@ _MAX_NAMES = 500
 _LONG = 10_000
 """Characters of output and tests, above which an answer is made in a thread."""
 _SEVERAL = re.compile(r"[;&|\n]")
-"""In an entry point that may run more than the tests."""
+"""In an entry point that may run more than the tests, but for what `_NO_COMMAND` finds."""
+_NO_COMMAND = re.compile(r"'[^']*'|\"[^\"]*\"|\d?>&\d")
 _RESERVE = 250
 """Characters for notes about what is left out, and for notices."""
 
@@ -85,10 +86,15 @@ async def evaluate(
         before=True,
     )
     brief_old = not (tests or "::" in (entrypoint or ""))  # who names tests wants to know all of them
-    make = partial(answer, brief_old=brief_old, of_others=bool(_SEVERAL.search(entrypoint or "")))
+    make = partial(answer, brief_old=brief_old, of_others=_runs_more(entrypoint or ""))
     if len(done.output) + len(done.tests) < _LONG:
         return make(done, session, limit)
     return await in_thread(make, done, session, limit)
+
+
+def _runs_more(command: str) -> bool:
+    """True for a command of a call that may run other programs than the tests."""
+    return _SEVERAL.search(_NO_COMMAND.sub("", command)) is not None
 
 
 def _report_progress(report: Report, progress: dict[str, Any]) -> None:

@@ -73,8 +73,10 @@ _LITTLE_MORE = 1.5
 
 _MAX_HELPERS, _MAX_HELPER = 2, 400
 """Short functions that a line shown has called, and characters of one."""
-_MAX_SOUGHT = 20
-"""Functions among which these are sought."""
+_MAX_SOUGHT, _MAX_LINES = 20, 80
+"""Functions among which these are sought; lines of one, with its docstring."""
+_MAX_NAMED = 10
+"""Lines of a function that are looked at for what they depend on."""
 _PARTS = ", parts"
 _LEAST_LINES = 5
 """Lines of a part of a function that is shown after other functions."""
@@ -108,8 +110,9 @@ async def read_excerpts(
 
     Of a function that refused its arguments, that one alone: nothing else has led to the failure.
 
-    `shown`: paths and lines; functions with one of them are left out. `room`: characters in all, but for the first one.
-    `callers`: functions that a failure passed, come right after what the findings name.
+    `shown`: paths and lines; functions with one of them are left out. `room`: characters in all, but for the first one, and for
+    the short functions on which named lines depend. `callers`: functions that a failure passed, come right after what the
+    findings name.
     """
     files: dict[str, tuple[list[str], Marks]] = {}
     values = _values_of_lines(found)
@@ -117,12 +120,13 @@ async def read_excerpts(
     stored = [alias.stored for alias in told_of.aliases if not alias.places]
     shared = {(one.path, one.function) for one in stored if one.function.endswith("__init__")}
     wanted = _best_first(told_of, found.recording or Recording(), callers)
-    if any(one.refused for one in told_of.links):
+    is_refused = any(one.refused for one in told_of.links)
+    if is_refused:
         wanted = wanted[:1]
     names: dict[str, list[str]] = {}
     for place, *_ in wanted:
         names.setdefault(place.path, []).append(place.function)
-    helpers = _helpers_of(wanted[:_AT_LENGTH], found.recording)
+    helpers = [] if is_refused else _helpers_of(wanted[:_AT_LENGTH], found.recording)
     excerpts: list[Excerpt] = []
     seen: set[tuple[str, tuple[int, int]]] = set()
     for place, *others in wanted:
@@ -171,7 +175,8 @@ async def read_excerpts(
     )
     helpers = [one for one in helpers if (one.by.path, one.by.line) in about]
     helpers.sort(key=lambda one: about.index((one.by.path, one.by.line)))
-    return [*excerpts, *_short_helpers(helpers, excerpts, files, values)]
+    told_lines = {(one.path, int(line[1])) for one in excerpts for line in _NUMBERS.finditer(one.text)}
+    return [*excerpts, *_short_helpers(helpers, told_lines.union(shown), files, values)]
 
 
 def _helpers_of(wanted: Sequence[Sequence[Place]], recording: Recording | None) -> list[Helper]:
@@ -199,8 +204,9 @@ def _lines_about(
     if span is None:
         return
     first, last = span
-    source = files[path][0][first - 1 : last]
-    for line in dict.fromkeys(one.line for one in places if first <= one.line <= last):
+    source = list(_clipped(files[path][0], first, last))
+    named = dict.fromkeys(one.line for one in places if first <= one.line <= last)
+    for line in list(named)[:_MAX_NAMED]:
         bound = list(_find_bindings(source, line - first))
         for index in (*_find_headers(source, line - first), *bound[:1], line - first, *bound[1:]):
             yield path, first + index
@@ -208,21 +214,23 @@ def _lines_about(
 
 def _short_helpers(
     helpers: Sequence[Helper],
-    excerpts: Sequence[Excerpt],
+    shown: Collection[tuple[str, int]],
     files: Mapping[str, tuple[list[str], Marks]],
     values: Mapping[tuple[str, str], Mapping[int, str]],
 ) -> Iterator[Excerpt]:
-    """The first short ones that are not shown themselves."""
-    shown = {(one.path, int(line[1])) for one in excerpts for line in _NUMBERS.finditer(one.text)}
-    left = _MAX_HELPERS
+    """The first short ones of which no line is `shown`."""
+    left, seen = _MAX_HELPERS, set[tuple[str, tuple[int, int]]]()
     for one in helpers:
-        if left and one.path in files:
-            lines = [line for path, line in shown if path == one.path]
-            told = values.get((one.path, one.function), {})
-            text = _excerpt(one, *files[one.path], lines, [one.line], told, _MAX_HELPER)
-            if text and len(text) <= _MAX_HELPER and not text.partition("\n")[0].endswith(_PARTS):
-                yield Excerpt(one.path, one.function, text)
-                left -= 1
+        span = _find_span(one, *files[one.path]) if one.path in files else None
+        if not left or span is None or span[1] - span[0] > _MAX_LINES or (one.path, span) in seen:
+            continue
+        seen.add((one.path, span))
+        lines = [line for path, line in shown if path == one.path]
+        told = values.get((one.path, one.function), {})
+        text = _excerpt(one, *files[one.path], lines, [one.line], told, _MAX_HELPER)
+        if text and len(text) <= _MAX_HELPER and not text.partition("\n")[0].endswith(_PARTS):
+            yield Excerpt(one.path, one.function, text)
+            left -= 1
 
 
 def _is_scrap(text: str) -> bool:
@@ -283,7 +291,7 @@ def _best_first(shown: Shown, recording: Recording, callers: Sequence[Place]) ->
         *(place for one in recording.signals if one.kind != HINT for place in one.places),
         *_with_alike(shown.changes, recording.alike),
         *recording.written,
-        *(place for one in recording.signals for place in one.places),
+        *(place for one in recording.signals if one.kind == HINT for place in one.places),
         *(place for alias in shown.aliases for place in _places_of_alias(alias)),
         *(_with_alike(kept, recording.alike) if shown.is_sure else []),
         *callers,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from sandbox.session.results import Evaluation
 from tools._text import last_lines, mark_gap, without_overwritten
@@ -34,9 +35,10 @@ def output_to_show(done: Evaluation, limit: int, *, of_others: bool = False) -> 
     """Return the end of the output, as much as is of use, and the number of characters that are left out before it.
 
     All of it counts if no tests were heard of, or if the run did not end as a run with failures does. Else the
-    failures say what the runner has printed about them; of the rest, only what tests have printed is left.
+    failures say what the runner has printed about them; of the rest, only what tests have printed is left. Of a run in
+    which all passed, nothing.
 
-    `of_others`: other programs than the test runner have printed, too.
+    `of_others`: other programs than the test runner have printed, too; their text is kept.
     """
     heard = bool(done.tests)
     if heard and done.exit_code == 0 and not of_others:
@@ -78,7 +80,11 @@ def _without_unittest_report(lines: list[str]) -> list[str]:
     kept: list[str] = []
     at = 0
     while at < len(lines):
-        end, is_report = _unittest_report(lines, at) if lines[at] == _DOUBLE else (at + 1, False)
+        if lines[at] == _DOUBLE:
+            end, is_report = _unittest_report(lines, at)
+        else:
+            is_report = _is_unittest_end(lines[at : at + 4])
+            end = at + (4 if is_report else 1)
         # What begins within blocks that are no report is none either.
         kept += [] if is_report else lines[at:end]
         at = end
@@ -95,24 +101,25 @@ def _unittest_report(lines: list[str], at: int) -> tuple[int, bool]:
         at += head + 1
         while at < len(lines) and lines[at] not in (_DOUBLE, _SINGLE):
             at += 1
-    last = lines[at : at + 4]
-    if (
-        len(last) == 4
-        and last[0] == _SINGLE
-        and _UNITTEST_COUNT.fullmatch(last[1])
-        and not last[2]
-        and _UNITTEST_END.match(last[3])
-    ):
-        return at + 4, True
-    return at, False
+    return (at + 4, True) if _is_unittest_end(lines[at : at + 4]) else (at, False)
+
+
+def _is_unittest_end(lines: Sequence[str]) -> bool:
+    """True for the rule, the number of tests and the outcome behind a run."""
+    return (
+        len(lines) == 4
+        and lines[0] == _SINGLE
+        and _UNITTEST_COUNT.fullmatch(lines[1]) is not None
+        and not lines[2]
+        and _UNITTEST_END.match(lines[3]) is not None
+    )
 
 
 def _without_pytest_header(lines: list[str]) -> list[str]:
-    if not _PYTEST_START.fullmatch(lines[0]):
-        return lines
-    for number, line in enumerate(lines[1:-1], 1):
+    start = next((number for number, line in enumerate(lines) if _PYTEST_START.fullmatch(line)), len(lines))
+    for number, line in enumerate(lines[start + 1 : -1], start + 1):
         if _PYTEST_COLLECTED.match(line):
-            return lines[number + 1 + (lines[number + 1 : number + 2] == [""]) :]
+            return [*lines[:start], *lines[number + 1 + (lines[number + 1 : number + 2] == [""]) :]]
     return lines
 
 

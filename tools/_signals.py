@@ -13,8 +13,12 @@ HINT, OVERWRITTEN = "other_order", "was_expected"
 
 
 def signal_lines(found: Sequence[Signal]) -> list[str]:
-    """Format signals; those of an unknown kind, of another build's guest, are left out."""
-    return [_LINES[one.kind](one) for one in found if one.kind in _LINES]
+    """Format signals; those of an unknown kind, of another build's guest, and without their places are left out."""
+    return [
+        _LINES[one.kind](one)
+        for one in found
+        if one.kind in _LINES and len(one.places) >= _PLACES.get(one.kind, 2)
+    ]
 
 
 def _unused(one: Signal) -> str:
@@ -133,6 +137,10 @@ _LINES: dict[str, Callable[[Signal], str]] = {
     "stale": _stale,
     "changed_input": _changed_input,
 }
+
+
+_PLACES = {"returned": 3, "used_up": 3, "stale": 3, "changed_input": 3, "missed_key": 1, HINT: 1}
+"""Number of places of the kinds that don't have two."""
 
 
 def _at(place: Place, near: Place) -> str:

@@ -720,3 +720,9 @@ async def test_short_functions_that_the_named_line_depends_on_are_shown(line: in
     session = Workspace(shop=HELPED + "# more\n" * 500)
     excerpts = await read_excerpts(session, found, [], 3000)  # type: ignore[arg-type] - all that it uses of one
     assert [one.function for one in excerpts] == told
+
+
+def test_signals_without_their_places_are_not_told() -> None:
+    for kind in ("unused", "stale", "used_up"):
+        signal = {"kind": kind, "name": "x", "places": [GROUP]}
+        assert diagnosis(recording={"signals": [signal]}) == ""

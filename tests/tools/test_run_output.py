@@ -43,6 +43,8 @@ assert 1 == 2
         (PYTEST, ""),
         (PYTEST.replace("test_a.py", "printed"), "printed .F [100%]"),
         ("printed\nSystem check identified no issues (0 silenced).\nprinted later", "printed later"),
+        (f"..\n{SINGLE}\nRan 2 tests in 0.001s\n\nOK\nprinted", "printed"),
+        (f"printed before\n{PYTEST}printed", "printed before\n\nprinted"),
         ("test_x (a.Case) ... ok\nprinted", "printed"),
         ("printed\ntest_x (a.Case.test_x) ... ", "printed"),
     ],

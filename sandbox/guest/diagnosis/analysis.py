@@ -52,13 +52,14 @@ class _Analysis:
         self._frames = failure.frames_of(exc, job)
         if self._frames:
             events.outermost = frame_number(self._frames[0][0], events.modules)
+        self._starts = self._find_starts()
         sides = sides or of_unittest(exc)
         self._sides = self._in_order(sides) or sides
         self._appeared = self._appearances() or []
         self._wrong_changes = self._changes_with_wrong_parts() or {}
         appeared = {event for event, _ in self._appeared}
         also = [(_APPEARED, event) for event in appeared.union(self._wrong_changes)]
-        self._slice = Slice(events, self._starts() + also, _MAX_SLICE)
+        self._slice = Slice(events, self._starts + also, _MAX_SLICE)
         self._recorded = Calls(events)
         self._found_in = {}
         """Function -> frame of the call in which a finding happened."""
@@ -94,7 +95,7 @@ class _Analysis:
         found = None if self._sides is None else first_difference(*self._sides[1:])
         return None if found is None else dict(zip(("place", "actual", "expected"), found))
 
-    def _starts(self):
+    def _find_starts(self):
         """(distance, event) of the failing line in each frame that the exception has passed."""
         found = []
         for outwards, (frame, line) in enumerate(reversed(self._frames)):
@@ -116,7 +117,7 @@ class _Analysis:
         """
         counted = {
             self._events.value_of[event]
-            for distance, event in self._starts()
+            for distance, event in self._starts
             if distance == 0 and self._events.site(event).is_call
             if self._events.site(event).name.partition("(")[0].rpartition(".")[2] in _COUNTING
             if type(self._events.value_of[event]) is int
@@ -128,18 +129,26 @@ class _Analysis:
     def _written(self):
         """The last writes of the attributes that the failing line reads, but for those by constructors and tests."""
         events, found = self._events, {}
-        for distance, event in self._starts():
-            site = events.site(event)
+        for distance, event in self._starts:
+            site, target = events.site(event), events.value_of[event]
             if distance or site.kind != kinds.BASE or site.extra[0] != "load":
                 continue
-            write = events.attribute_writer(events.value_of[event], site.name, event)
-            scope = None if write is None else events.site(write).scope
-            if scope is None or self._job.is_test_code(scope.filename) or constructs(scope.name):
+            write = events.attribute_writer(target, site.name, event)
+            written = None if write is None else events.site(write)
+            if written is None or written.extra[0] != "store" or constructs(written.scope.name):
                 continue
-            stored = events.stored_value_event(write)
-            value = "" if stored is None else text_of(events.value_of[stored], 1)[:100]
-            found.setdefault(site.name, {**self._place(write), "name": site.name[:100], "value": value})
+            if not self._job.is_test_code(written.scope.filename):
+                one = {**self._place(write), "name": site.name[:100], "value": self._stored_text(write)}
+                found.setdefault((id(target), site.name), one)
         return list(found.values())[:_MAX_WRITTEN]
+
+    def _stored_text(self, write):
+        """Text of a plain value that was stored; "" for others, which may have changed since or have several names."""
+        stored = self._events.stored_value_event(write)
+        if stored is None or self._events.site(stored).kind == kinds.AUGMENTED:
+            return ""
+        value = self._events.value_of[stored]
+        return text_of(value)[:100] if is_atom(value) else ""
 
     @guarded
     def _aliases(self):
@@ -341,10 +350,7 @@ class _Analysis:
         return {
             "calls": [{**self._place(one.pop("entered")), **one} for one in calls],
             "functions": functions,
-            "helpers": [
-                {**self._place(entered), "by": {**self._place(self._events.entered[frame]), "line": line}}
-                for entered, frame, line in helpers
-            ],
+            "helpers": [{**self._place(entered), "by": self._place(caller)} for entered, caller in helpers],
             "ranking": [
                 [self._job.relative(site.scope.filename), site.line] for site in map(self._events.site, order)
             ],
@@ -495,7 +501,7 @@ class _Analysis:
             )
         found = [
             event
-            for distance, event in (self._starts() if is_wrong else ())
+            for distance, event in (self._starts if is_wrong else ())
             if distance == 0
             and self._events.value_of[event] is None
             and self._events.site(event).kind in _MAY_BE_NONE

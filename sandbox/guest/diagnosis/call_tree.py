@@ -49,8 +49,8 @@ class _Function:
 def select_calls(events, calls, is_test, score, distance, told, found_in):
     """Select the calls that matter most, in order, and count the functions that the test has called.
 
-    Returns also the events at which each function is entered first, in the order of all, and those of the helpers: functions
-    that a selected one has called, the most suspect first, each with the frame and the line of the call.
+    Returns also the events at which each function is entered first, in the order of all, and helpers: functions that a
+    selected one has called, the most suspect first, each as the events of its start and of its caller then.
 
     Each is {entered: event of its start, depth: among those selected, called_at: line of the test or 0, calls: of
     its function, suspect_line, score, arguments, result, lines: see `_lines`}. `is_test(filename)`; `score(site)`: its
@@ -82,17 +82,17 @@ def select_calls(events, calls, is_test, score, distance, told, found_in):
 
 
 def _helpers(events, functions, frames):
-    """(event of its start, frame and line of the call) of the functions that those of `frames` have called."""
     callers = {_scope_of(events, frame) for frame in frames}
-    wanted = {_scope_of(events, one.frame): index for index, one in enumerate(functions)}
+    ranks = {_scope_of(events, one.frame): index for index, one in enumerate(functions)}
     found = {}
     for frame, event in events.entered.items():
-        called, caller = wanted.get(events.site(event).scope), events.caller_event(frame)
-        if called is not None and caller is not None and events.site(caller).scope in callers:
-            above = events.frame_of[caller]
-            if above in events.entered:
-                found.setdefault((called, events.site(caller).line), (event, above))
-    return [(found[key][0], found[key][1], key[1]) for key in sorted(found)[:_MAX_HELPERS]]
+        rank = ranks.get(events.site(event).scope)
+        caller = None if rank is None else events.caller_event(frame)
+        site = None if caller is None else events.site(caller)
+        if site is not None and site.scope in callers:
+            found.setdefault((rank, site.scope, site.line), (event, caller))
+    order = sorted(found, key=lambda one: (one[0], one[2]))
+    return [found[key] for key in order[:_MAX_HELPERS]]
 
 
 def _scope_of(events, frame):

@@ -155,5 +155,5 @@ def test_a_test_that_fails_as_an_object_is_freed_passes_recorded_and_that_is_tol
     found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
     assert found.spectrum is not None and found.recording is None
     assert found.notes == [
-        "no recording: recorded, it passes: that keeps all objects alive (weakref? __del__? id()?) and takes longer"
+        "no recording: its run ended well: recorded, the test passes, as that keeps all objects alive (weakref? __del__?)"
     ]

@@ -34,7 +34,6 @@ _REMOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete, ast.Raise, ast.Re
 _MOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.If)
 _ITERATORS = "map", "filter", "zip", "enumerate", "reversed", "iter"
 _LOOK_UPS = "get", "setdefault"
-_BUILTINS = frozenset(dir(builtins))
 _READ = (ast.Name, ast.Attribute, ast.Subscript)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _EFFECTS = (ast.Expr, ast.Return, ast.Raise, *_DEFINITIONS)
@@ -223,8 +222,9 @@ def _values(node, names):
 
 def _is_class(called):
     """True for what has the name of a class: what it makes is nobody else's."""
-    name = getattr(called, "attr", None) or getattr(called, "id", "")
-    return name[:1].isupper() or name in _BUILTINS
+    if isinstance(called, ast.Name) and isinstance(getattr(builtins, called.id, None), type):
+        return True
+    return (getattr(called, "attr", None) or getattr(called, "id", ""))[:1].isupper()
 
 
 def _loops(node, names):

@@ -225,7 +225,7 @@ class _Trial:
     def __init__(self, job, folder):
         self._job, self._folder = job, folder
         self._running = []
-        self._ends = time.monotonic() + self._budget()
+        self._ends = 0.0
         self._workers = min(_MAX_WORKERS, len(os.sched_getaffinity(0)))
         self._limit, self._more, self._passing = _BASE_S, _BASE_S, 0
         self.others = set()
@@ -233,12 +233,9 @@ class _Trial:
         self._count = _MAX_OTHERS
         self.report = None
 
-    def _budget(self):
-        return float(self._job.settings["budget_s"])
-
     def expect(self, base):
         """Take the unchanged program as the measure. The time for changes begins now."""
-        self._ends = time.monotonic() + self._budget()
+        self._ends = time.monotonic() + float(self._job.settings["budget_s"])
         self.others = {name for name, outcome, _ in base.outcomes[1:] if outcome == "passed"}
         self._count = len(base.outcomes)
         if base.made:

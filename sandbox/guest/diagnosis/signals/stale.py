@@ -14,7 +14,7 @@ _MAX_LOADS = 50
 """Loads of an attribute before and after a store that are looked at."""
 _MAX_USED = 500
 """Events of the call that stores which are looked at."""
-_MAX_CHANGES = 5
+_MAX_CHANGES = 20
 """Changes of each object that it used, the last ones."""
 _FAR = 60
 
@@ -26,11 +26,11 @@ def find(view):
     values and new containers: another object may follow what it was made from. Places: where it was set, the change, the
     later read.
     """
-    stores = list(_stores(view))
-    first = view.events.first_seen({id(view.events.value_of[stored]) for _, stored, _ in stores})
+    stores, events = list(_stores(view)), view.events
+    first = events.first_seen({id(events.value_of[stored]) for _, stored, _ in stores})
     for store, stored, loads in stores:
-        value, entered = view.events.value_of[stored], view.events.entered.get(view.events.frame_of[store], 0)
-        if is_atom(value) or first[id(value)] >= entered:
+        value = events.value_of[stored]
+        if is_atom(value) or events.is_made_around(first[id(value)], store):
             found = _of_store(view, store, stored, loads)
             if found is not None:
                 yield found
@@ -46,11 +46,13 @@ def _stores(view):
         if site.kind == kinds.BASE and site.extra[0] == "load" and not view.is_test_code(site.scope.filename):
             loaded.setdefault((site.scope, site.name), []).append(site)
     loads = {}
-    for store in events.all_stores()[-_MAX_STORES:]:
-        site = events.site(store)
-        key = site.scope, site.name
-        if site.kind != kinds.BASE or key not in loaded or constructs(site.scope.name):
-            continue
+    sites = {
+        number
+        for number, site in enumerate(events.sites)
+        if _keeps(site) and (site.scope, site.name) in loaded
+    }
+    for store in [one for one in events.all_stores() if events.site_of[one] in sites][-_MAX_STORES:]:
+        key = events.site(store).scope, events.site(store).name
         stored = events.stored_value_event(store)
         if (
             stored is None
@@ -61,6 +63,10 @@ def _stores(view):
         if key not in loads:
             loads[key] = _by_object(events, loaded[key])
         yield store, stored, loads[key].get(id(events.value_of[store]), [])
+
+
+def _keeps(site):
+    return site.kind == kinds.BASE and site.extra[0] == "store" and not constructs(site.scope.name)
 
 
 def _by_object(events, sites):
@@ -112,7 +118,9 @@ def _change(view, store, stored, read):
     found = [
         event
         for one in changes
-        for event in one[bisect_right(one, store) : bisect_right(one, read)][-_MAX_CHANGES:]
+        for event in one[
+            max(bisect_right(one, store), bisect_right(one, read) - _MAX_CHANGES) : bisect_right(one, read)
+        ]
         if events.frame_of[event] != frame and not view.is_test_code(events.site(event).scope.filename)
     ]
     return max(found, default=None)

@@ -188,7 +188,7 @@ def _why_none(mode: str, run, seconds: float) -> str:
     if run.timed_out:
         return f"it took over {seconds:.0f} s"
     if mode == "recording" and run.status == (0, None):
-        return "recorded, it passes: that keeps all objects alive (weakref? __del__? id()?) and takes longer"
+        return "its run ended well: recorded, the test passes, as that keeps all objects alive (weakref? __del__?)"
     return f"its run left no result ({end_of(run)})"
 
 
