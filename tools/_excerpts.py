@@ -86,8 +86,7 @@ VALUE = "◂"
 _RESULT = "→ "
 """Before the value that a function has returned."""
 _OBJECT = re.compile(r"(?:→ )?<\w+>")
-_NUMBER = re.compile(r"B?>?(\d+)\t")
-_NUMBERS = re.compile(r"^B?>?(\d+)\t", re.MULTILINE)
+_NUMBER = re.compile(r"^B?>?(\d+)\t", re.MULTILINE)
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
@@ -175,7 +174,7 @@ async def read_excerpts(
     )
     helpers = [one for one in helpers if (one.by.path, one.by.line) in about]
     helpers.sort(key=lambda one: about.index((one.by.path, one.by.line)))
-    told_lines = {(one.path, int(line[1])) for one in excerpts for line in _NUMBERS.finditer(one.text)}
+    told_lines = {(one.path, int(line[1])) for one in excerpts for line in _NUMBER.finditer(one.text)}
     return [*excerpts, *_short_helpers(helpers, told_lines.union(shown), files, values)]
 
 
