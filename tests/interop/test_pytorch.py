@@ -87,9 +87,9 @@ def with_pytorch(environments: Environments) -> list[str]:
 @pytest.mark.anyio
 async def test_a_script_of_pytorch_is_debugged_and_mended(task: Path, environments: Environments) -> None:
     async with pdbox(*with_pytorch(environments), "--task", str(task)) as session:
-        assert "AssertionError: the line is not found" in await session.text("eval")
+        assert "AssertionError: the line is not found" in await session.text("eval", timeout_s=300)
         looks = "b regression.py:7\nc\np x.std(dim=1).shape, x.std(dim=0)"
-        stopped = await session.text("pdb", command=looks)
+        stopped = await session.text("pdb", command=looks, timeout_s=300)
         assert "stopped at regression.py:7 in normalize" in stopped
         assert "torch.Size([64])" in stopped and "tensor([ 0.2" in stopped
         mended = await session.text(

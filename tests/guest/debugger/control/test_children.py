@@ -157,6 +157,7 @@ def later():
 pid = os.fork()
 if not pid:
     child()
+open("forked", "w").close()
 while not os.path.exists("main"):
     time.sleep(0.01)
 later()
@@ -182,6 +183,8 @@ def test_processes_are_listed_and_turned_to(guest: Guest, python: str) -> None:
     listing = guest.client.pdb("processes")["reply"].splitlines()
     assert [line[:3] for line in listing] == ["  1", "* 2"]
     assert "runs" in listing[0] and "stopped at app.py:4 in child" in listing[1]
+    while not (guest.workdir / "forked").exists():
+        time.sleep(0.01)  # the child may be further than its parent
     stop = guest.client.pdb("process 1")
     assert (stop["state"], stop["reason"], stop["process"]["number"]) == ("stopped", "interrupt", 1)
     assert value(guest.client, "pid") == str(guest.client.pdb("process 2")["process"]["pid"])
