@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 
-_MAX_TEXT = 70
+from .insertions import insertions_of
+from .mutant import LIKELY, POSSIBLE, UNLIKELY, Mutant, braced, call_of, copied, placed
+
 _MAX_NAMES = 6
 _MAX_SHORT = 2
 """Characters of texts that stand for each other: modes, keys, separators."""
@@ -20,8 +23,12 @@ _COMPARED = {
     ast.Eq: (ast.NotEq,),
     ast.NotEq: (ast.Eq,),
     ast.IsNot: (ast.NotEq,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
 }
-_SIGNS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is", ast.Eq: "==", ast.NotEq: "!="}
+_SIGNS = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.NotIn: "not in",
+}  # fmt: skip
 _CALCULATED = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -30,48 +37,20 @@ _CALCULATED = {
     ast.BitAnd: ast.BitOr,
 }
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.BitOr: "|", ast.BitXor: "^"}
-_REMOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete, ast.Raise, ast.Return)
+_REMOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete, ast.Raise, ast.Return, ast.Break, ast.Continue)
 _MOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.If)
 _ITERATORS = "map", "filter", "zip", "enumerate", "reversed", "iter"
 _LOOK_UPS = "get", "setdefault"
+_CONVERTING = (
+    "strip", "lstrip", "rstrip", "lower", "upper", "casefold", "title", "copy", "deepcopy", "sorted", "reversed", "list",
+    "tuple", "set", "str", "int", "abs",
+)  # fmt: skip
 _READ = (ast.Name, ast.Attribute, ast.Subscript)
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_EFFECTS = (ast.Expr, ast.Return, ast.Raise, *_DEFINITIONS)
-_BLUNT = "without", "if it returned"
-_LIKELY, _POSSIBLE, _UNLIKELY = 0, 1, 2
 
 
-class Mutant:
-    """One change: while it is entered, fields of a node have other values.
-
-    `is_blunt`: it leaves out an effect as a whole, which often hides a fault that is elsewhere.
-    """
-
-    __slots__ = ("_fields", "_old", "_owner", "_text", "is_blunt", "likelihood", "line")
-
-    def __init__(self, owner, fields, node, likelihood, text, *parts):
-        self._owner, self._fields, self._old = owner, fields, {}
-        self._text = text, parts
-        self.line, self.likelihood = node.lineno, likelihood
-        self.is_blunt = text.startswith(_BLUNT) and isinstance(parts[0] if parts else node, _EFFECTS)
-
-    def __enter__(self):
-        for field, value in self._fields.items():
-            self._old[field] = getattr(self._owner, field)
-            setattr(self._owner, field, value)
-
-    def __exit__(self, *exc):
-        for field, value in self._old.items():
-            setattr(self._owner, field, value)
-
-    def describe(self, lines):
-        """Describe the change, with the source of its parts."""
-        text, parts = self._text
-        return text.format(*(part if type(part) is str else _source(part, lines) for part in parts))
-
-
-def mutants_of(function, executed):
-    """Yield changes of a function at lines that have run."""
+def mutants_of(changed, executed, definitions):
+    """Yield changes of a `Function` at lines that have run."""
+    function = changed.node
     names = _Names(function)
     for node in ast.walk(function):
         for field in ("body", "orelse", "finalbody"):
@@ -86,7 +65,8 @@ def mutants_of(function, executed):
     if not function.name.startswith("__") and function.body[first:]:
         at_once = ast.copy_location(ast.Return(value=None), function.body[first])
         body = [*function.body[:first], at_once, *_generating(function)]
-        yield Mutant(function, {"body": body}, function, _POSSIBLE, "if it returned at once")
+        yield Mutant(function, {"body": body}, function, POSSIBLE, "if it returned at once")
+    yield from insertions_of(changed, executed, definitions)
 
 
 class _Names:
@@ -94,8 +74,12 @@ class _Names:
 
     def __init__(self, function):
         self.locals, self.attributes, texts = [], {}, []
+        self.effects = set()
+        """Calls whose result nobody takes."""
         for node in ast.walk(function):
             name = None
+            if isinstance(node, ast.Expr):
+                self.effects.add(node.value)
             if isinstance(node, ast.arg):
                 name = node.arg
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -122,11 +106,41 @@ def _of_block(owner, field, block, executed):
             continue
         if isinstance(one, _REMOVABLE) and not _binds_name(one):
             without = [*block[:index], ast.copy_location(ast.Pass(), one), *block[index + 1 :]]
-            yield Mutant(owner, {field: without}, one, _LIKELY, "without {}", one)
+            yield Mutant(owner, {field: without}, one, LIKELY, "without {}", one)
+        other = _other_addition(one)
+        if other is not None:
+            how = "in place" if isinstance(one, ast.Assign) else "without changing what was there"
+            changed = [*block[:index], other, *block[index + 1 :]]
+            yield Mutant(owner, {field: changed}, one, POSSIBLE, "with {} " + how, one)
         following = block[index + 1] if index + 1 < len(block) else None
         if isinstance(one, _MOVABLE) and isinstance(following, _MOVABLE) and following.lineno in executed:
             moved = [*block[:index], following, one, *block[index + 2 :]]
-            yield Mutant(owner, {field: moved}, one, _POSSIBLE, "with {} after {}", one, following)
+            yield Mutant(owner, {field: moved}, one, POSSIBLE, "with {} after {}", one, following)
+
+
+def _other_addition(one):
+    """`x += y` for `x = x + y`, and the other way round; None for another statement, and for numbers and texts."""
+    if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.value, ast.BinOp):
+        target, operation, added = one.targets[0], one.value.op, one.value.right
+        if not isinstance(target, _READ) or ast.dump(_read(target)) != ast.dump(one.value.left):
+            return None
+        made = ast.AugAssign(target=target, op=operation, value=added)
+    elif isinstance(one, ast.AugAssign):
+        target, operation, added = one.target, one.op, one.value
+        sum_of = ast.copy_location(ast.BinOp(left=_read(target), op=operation, right=added), one)
+        made = ast.Assign(targets=[target], value=sum_of)
+    else:
+        return None
+    if not isinstance(operation, ast.Add) or isinstance(added, (ast.Constant, ast.JoinedStr)):
+        return None
+    return ast.copy_location(made, one)
+
+
+def _read(target):
+    """The expression that reads what an assignment writes to."""
+    made = copy.copy(target)
+    made.ctx = ast.Load()
+    return made
 
 
 def _conditions(node, names):
@@ -135,13 +149,13 @@ def _conditions(node, names):
             continue
         fields = {"test": ast.copy_location(ast.Constant(value=outcome), node.test)}
         text = "if {} were " + ("true" if outcome else "false")
-        yield Mutant(node, fields, node.test, _LIKELY, text, node.test)
+        yield Mutant(node, fields, node.test, LIKELY, text, node.test)
 
 
 def _filters(node, names):
     for index, one in enumerate(node.ifs):
         rest = [*node.ifs[:index], *node.ifs[index + 1 :]]
-        yield Mutant(node, {"ifs": rest}, one, _LIKELY, "without the condition {}", one)
+        yield Mutant(node, {"ifs": rest}, one, LIKELY, "without the condition {}", one)
     yield from _loops(node, names)
 
 
@@ -149,24 +163,34 @@ def _operands(node, names):
     for index, one in enumerate(node.values):
         neutral = ast.copy_location(ast.Constant(value=isinstance(node.op, ast.And)), one)
         values = [*node.values[:index], neutral, *node.values[index + 1 :]]
-        yield Mutant(node, {"values": values}, one, _LIKELY, "without {} in {}", one, node)
+        yield Mutant(node, {"values": values}, one, LIKELY, "without {} in {}", one, node)
+    first, second = node.values[0], node.values[-1]
+    if len(node.values) > 2:
+        return
+    if isinstance(node.op, ast.Or) and isinstance(first, (*_READ, ast.Call)):
+        is_there = ast.Compare(left=first, ops=[ast.IsNot()], comparators=[ast.Constant(value=None)])
+        chosen = placed(ast.IfExp(test=is_there, body=first, orelse=second), node)
+        yield Mutant(
+            node, {"values": [chosen, chosen]}, node, LIKELY, "with {} only where {} is None", second, first
+        )
+    yield Mutant(node, {"values": [second, first]}, node, POSSIBLE, "with {} before {}", second, first)
 
 
 def _comparisons(node, names):
     if len(node.ops) == 1:
         for kind in _COMPARED.get(type(node.ops[0]), ()):
             sign = _SIGNS[kind]
-            yield Mutant(node, {"ops": [kind()]}, node, _LIKELY, "with `" + sign + "` in {}", node)
+            yield Mutant(node, {"ops": [kind()]}, node, LIKELY, "with `" + sign + "` in {}", node)
 
 
 def _operators(node, names):
     kind = _CALCULATED.get(type(node.op))
     if kind is not None:
         sign = _OPERATORS[kind] + "=" * isinstance(node, ast.AugAssign)
-        yield Mutant(node, {"op": kind()}, node, _LIKELY, "with `" + sign + "` in {}", node)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        yield Mutant(node, {"op": kind()}, node, LIKELY, "with `" + sign + "` in {}", node)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.BitOr)):
         sides = {"left": node.right, "right": node.left}
-        yield Mutant(node, sides, node, _POSSIBLE, "with {} before {}", node.right, node.left)
+        yield Mutant(node, sides, node, POSSIBLE, "with {} before {}", node.right, node.left)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
         each = {
             "left": _each_anew(node.left, node.right),
@@ -174,35 +198,74 @@ def _operators(node, names):
         }
         if len(node.left.elts) == 1:
             yield Mutant(
-                node, each, node, _LIKELY, "with a {} of its own each time in {}", node.left.elts[0], node
+                node, each, node, LIKELY, "with a {} of its own each time in {}", node.left.elts[0], node
             )
 
 
+def _merges(node, names):
+    """Of two dicts the other's items."""
+    if len(node.keys) == 2 and node.keys[0] is None:
+        order = {"keys": node.keys[::-1], "values": node.values[::-1]}
+        yield Mutant(node, order, node, LIKELY, "with {} before what is there first", node.values[1])
+
+
+def _unwrapped(node):
+    """Without a call that converts a value."""
+    method = isinstance(node.func, ast.Attribute)
+    name = node.func.attr if method else getattr(node.func, "id", "")
+    value = node.args[0] if node.args else (node.func.value if method else None)
+    if value is None or node.keywords or len(node.args) > 1 or isinstance(value, ast.Starred):
+        return
+    if name in _CONVERTING or (node.args and not _is_class(node.func)):
+        same = ast.parse("lambda it: it", mode="eval").body
+        for one in ast.walk(same):
+            ast.copy_location(one, node)
+        likelihood = POSSIBLE if name in _CONVERTING else UNLIKELY
+        yield Mutant(node, {"func": same, "args": [value]}, node, likelihood, "with {} for {}", value, node)
+
+
 def _calls(node, names):
+    if node not in names.effects:
+        yield from _unwrapped(node)
+    called = getattr(node.func, "attr", None)
+    if called == "append" and len(node.args) == 1:
+        first = {
+            "func": ast.copy_location(
+                ast.Attribute(value=node.func.value, attr="insert", ctx=ast.Load()), node
+            ),
+            "args": [ast.copy_location(ast.Constant(value=0), node), *node.args],
+        }
+        yield Mutant(node, first, node, UNLIKELY, "with {} at the front in {}", node.args[0], node)
+    elif called == "update" and len(node.args) == 1 and not node.keywords:
+        given = ast.parse("{_k: _v for _k, _v in dict(_it).items() if _k not in _to}", mode="eval").body
+        for one in ast.walk(given):
+            for field in ("args", "comparators"):
+                parts = getattr(one, field, None)
+                if parts and getattr(parts[0], "id", "") in ("_it", "_to"):
+                    parts[0] = node.args[0] if parts[0].id == "_it" else node.func.value
+        yield Mutant(node, {"args": [placed(given, node)]}, node, LIKELY, "with only new keys in {}", node)
     for index, one in enumerate(node.keywords):
         rest = [*node.keywords[:index], *node.keywords[index + 1 :]]
         name = one.arg or "**"
-        yield Mutant(node, {"keywords": rest}, node, _POSSIBLE, "without `" + name + "` in {}", node)
+        yield Mutant(node, {"keywords": rest}, node, POSSIBLE, "without `" + name + "` in {}", node)
         yield from _copies(one, "value", one.value)
     plain = not any(isinstance(one, ast.Starred) for one in node.args)
     if node.args:
-        yield Mutant(node, {"args": node.args[:-1]}, node, _POSSIBLE, "without {} in {}", node.args[-1], node)
+        yield Mutant(node, {"args": node.args[:-1]}, node, POSSIBLE, "without {} in {}", node.args[-1], node)
     if len(node.args) == 2 and plain:
-        yield Mutant(node, {"args": node.args[::-1]}, node, _UNLIKELY, "with exchanged arguments in {}", node)
+        yield Mutant(node, {"args": node.args[::-1]}, node, UNLIKELY, "with exchanged arguments in {}", node)
     for index, one in enumerate(node.args):
         if isinstance(one, _READ):
-            given = [*node.args[:index], _copied(one), *node.args[index + 1 :]]
-            yield Mutant(node, {"args": given}, node, _POSSIBLE, "with a copy of {} in {}", one, node)
+            given = [*node.args[:index], copied(one), *node.args[index + 1 :]]
+            yield Mutant(node, {"args": given}, node, POSSIBLE, "with a copy of {} in {}", one, node)
         if isinstance(one, ast.Name):
             for name in names.others(one.id):
-                yield Mutant(
-                    one, {"id": name}, node, _UNLIKELY, "with `" + name + "` for {} in {}", one, node
-                )
+                yield Mutant(one, {"id": name}, node, UNLIKELY, "with `" + name + "` for {} in {}", one, node)
 
 
 def _copies(owner, field, value):
-    if isinstance(value, _READ):
-        yield Mutant(owner, {field: _copied(value)}, value, _POSSIBLE, "with a copy of {}", value)
+    if isinstance(value, (*_READ, ast.IfExp, ast.BoolOp)):
+        yield Mutant(owner, {field: copied(value)}, value, POSSIBLE, "with a copy of {}", value)
 
 
 def _values(node, names):
@@ -212,12 +275,12 @@ def _values(node, names):
     yield from _copies(node, "value", value)
     called = value.func if isinstance(value, ast.Call) else None
     if isinstance(value, ast.GeneratorExp) or getattr(called, "id", None) in _ITERATORS:
-        fields = {"value": _call_of("list", value)}
-        yield Mutant(node, fields, value, _LIKELY, "with a list of {}", value)
+        fields = {"value": call_of("list", value)}
+        yield Mutant(node, fields, value, LIKELY, "with a list of {}", value)
     elif getattr(called, "attr", None) in _LOOK_UPS or (
         isinstance(node, ast.Return) and isinstance(called, _READ) and not _is_class(called)
     ):
-        yield Mutant(node, {"value": _copied(value)}, value, _POSSIBLE, "with a copy of {}", value)
+        yield Mutant(node, {"value": copied(value)}, value, POSSIBLE, "with a copy of {}", value)
 
 
 def _is_class(called):
@@ -228,10 +291,10 @@ def _is_class(called):
 
 
 def _loops(node, names):
-    copied = _call_of("list", node.iter)
-    yield Mutant(node, {"iter": copied}, node.iter, _POSSIBLE, "over a copy of {}", node.iter)
-    backwards = _call_of("reversed", _call_of("list", node.iter))
-    yield Mutant(node, {"iter": backwards}, node.iter, _UNLIKELY, "with {} in reverse", node.iter)
+    copied = call_of("list", node.iter)
+    yield Mutant(node, {"iter": copied}, node.iter, POSSIBLE, "over a copy of {}", node.iter)
+    backwards = call_of("reversed", call_of("list", node.iter))
+    yield Mutant(node, {"iter": backwards}, node.iter, UNLIKELY, "with {} in reverse", node.iter)
 
 
 def _for(node, names):
@@ -240,9 +303,9 @@ def _for(node, names):
     for one in targets:
         if isinstance(one, ast.Name):
             read = ast.copy_location(ast.Name(id=one.id, ctx=ast.Load()), one)
-            store = ast.copy_location(ast.Assign(targets=[one], value=_copied(read)), one)
+            store = ast.copy_location(ast.Assign(targets=[one], value=copied(read)), one)
             yield Mutant(
-                node, {"body": [store, *node.body]}, node, _POSSIBLE, "with a copy of {} each time", one
+                node, {"body": [store, *node.body]}, node, POSSIBLE, "with a copy of {} each time", one
             )
 
 
@@ -257,7 +320,7 @@ def _constants(node, names):
     else:
         others = []
     for one in others:
-        yield Mutant(node, {"value": one}, node, _POSSIBLE, "with `" + _braced(repr(one)) + "` for {}", node)
+        yield Mutant(node, {"value": one}, node, POSSIBLE, "with `" + braced(repr(one)) + "` for {}", node)
 
 
 def _attributes(node, names):
@@ -265,15 +328,13 @@ def _attributes(node, names):
         return
     base = node.value
     if (base.id, node.attr) == ("copy", "copy"):
-        yield Mutant(node, {"attr": "deepcopy"}, node, _LIKELY, "with `copy.deepcopy` for {}", node)
+        yield Mutant(node, {"attr": "deepcopy"}, node, LIKELY, "with `copy.deepcopy` for {}", node)
     for name in names.others(base.id) if base.id not in ("self", "cls") else ():
-        yield Mutant(
-            base, {"id": name}, node, _UNLIKELY, "with `" + name + "." + node.attr + "` for {}", node
-        )
+        yield Mutant(base, {"id": name}, node, UNLIKELY, "with `" + name + "." + node.attr + "` for {}", node)
     for name in names.attributes[base.id][: _MAX_NAMES + 1]:
         if name != node.attr:
             text = "with `" + base.id + "." + name + "` for {}"
-            yield Mutant(node, {"attr": name}, node, _UNLIKELY, text, node)
+            yield Mutant(node, {"attr": name}, node, UNLIKELY, text, node)
 
 
 _MAKERS = (
@@ -283,6 +344,7 @@ _MAKERS = (
     (ast.Compare, _comparisons),
     ((ast.BinOp, ast.AugAssign), _operators),
     (ast.Call, _calls),
+    (ast.Dict, _merges),
     ((ast.Return, ast.Assign), _values),
     (ast.For, _for),
     (ast.Constant, _constants),
@@ -321,41 +383,7 @@ def _generating(function):
 
 def _each_anew(one, number):
     """`[x for _ in range(n)]` for `[x] * n`."""
-    counted = _call_of("range", number)
+    counted = call_of("range", number)
     target = ast.copy_location(ast.Name(id="_", ctx=ast.Store()), number)
     generator = ast.comprehension(target=target, iter=counted, ifs=[], is_async=0)
     return ast.copy_location(ast.ListComp(elt=one.elts[0], generators=[generator]), one)
-
-
-def _copied(node):
-    module = ast.Call(
-        func=ast.Name(id="__import__", ctx=ast.Load()), args=[ast.Constant(value="copy")], keywords=[]
-    )
-    function = ast.Attribute(value=module, attr="copy", ctx=ast.Load())
-    return _placed(ast.Call(func=function, args=[node], keywords=[]), node)
-
-
-def _call_of(name, node):
-    return _placed(ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=[node], keywords=[]), node)
-
-
-def _placed(made, node):
-    """Give new nodes the position of an old one, which is among them."""
-    for one in ast.walk(made):
-        if not hasattr(one, "lineno") and isinstance(one, ast.expr):
-            ast.copy_location(one, node)
-    return made
-
-
-def _braced(text):
-    return text.replace("{", "{{").replace("}", "}}")
-
-
-def _source(node, lines):
-    """Source of a node in backticks: its first line, shortened."""
-    first = lines[node.lineno - 1].encode()
-    if node.end_lineno == node.lineno:
-        text = first[node.col_offset : node.end_col_offset].decode("utf-8", "replace")
-    else:
-        text = first[node.col_offset :].decode("utf-8", "replace").rstrip() + "…"
-    return "`" + (text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…") + "`"

@@ -14,6 +14,7 @@ from ...debugger.isolation.pristine import os, select, threading, time
 from .. import failure
 from ..job import guarded
 from ..sources import Sources
+from .definitions import Definitions
 from .functions import Loaded, functions_in
 from .guard import Guard, holds_files_open
 from .mutants import mutants_of
@@ -176,9 +177,11 @@ class MutationObserver:
         for index, (path, line) in enumerate(self.job.read("recording.json")["ranking"]):
             ranks.setdefault(path, {})[line] = index
         found = []
-        for path, filename in loaded.filenames.items():
-            tree = self._sources.tree(filename)
-            for function in functions_in(filename, tree) if tree is not None else ():
+        trees = {path: self._sources.tree(filename) for path, filename in loaded.filenames.items()}
+        trees = {path: tree for path, tree in trees.items() if tree is not None}
+        definitions = Definitions(trees.values())
+        for path, tree in trees.items():
+            for function in functions_in(loaded.filenames[path], tree):
                 span = range(function.first_line, (function.node.end_lineno or 0) + 1)
                 executed = scores[path].keys() & set(span)
                 if executed and loaded.has(function):
@@ -189,7 +192,7 @@ class MutationObserver:
         found.sort(key=lambda one: one[0])
         plan = []
         for index, (_, path, function, executed) in enumerate(found[:_MAX_FUNCTIONS]):
-            mutants = sorted(mutants_of(function.node, executed), key=lambda one: one.likelihood)
+            mutants = sorted(mutants_of(function, executed, definitions), key=lambda one: one.likelihood)
             mutants = [one for one in mutants if (path, one.line) != raised]
             for position, one in enumerate(mutants):
                 doubt = 1 - scores[path].get(one.line, 0)

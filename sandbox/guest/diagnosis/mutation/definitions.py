@@ -1,0 +1,137 @@
+"""Classes of some files, and the parameters of their functions, by name."""
+
+# Nodes with a position are told by their attributes.
+# pyright: reportAttributeAccessIssue=false
+from __future__ import annotations
+
+import ast
+
+from ..syntax_trees import assigns_each
+from .mutant import DEFINITIONS
+
+_MAX_BASES = 8
+_MAX_NAMESAKES = 3
+"""Functions of the same name; of more, a call is likely to mean another one."""
+
+
+class Definitions:
+    """What a change of one function may use of the code around it."""
+
+    def __init__(self, trees):
+        self._classes, self._functions, self._states = {}, {}, {}
+        for tree in trees:
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ClassDef):
+                    self._classes.setdefault(node.name, node)
+                    for one in node.body:
+                        if isinstance(one, DEFINITIONS):
+                            name = node.name if one.name == "__init__" else one.name
+                            self._functions.setdefault(name, []).append((one, True))
+                elif isinstance(node, ast.Module):
+                    for one in node.body:
+                        if isinstance(one, DEFINITIONS):
+                            self._functions.setdefault(one.name, []).append((one, False))
+
+    def state(self, owner):
+        """The `State` of the objects of a class."""
+        if owner not in self._states:
+            self._states[owner] = State(self._methods(owner))
+        return self._states[owner]
+
+    def attributes(self, owner):
+        """Names of the attributes of its objects that a class speaks of."""
+        node = self._classes.get(owner)
+        return {one.attr for one in ast.walk(node) if own_attribute(one)} if node is not None else set()
+
+    def parameters(self, name):
+        """[(names of positional parameters, {each parameter that has a default: default})] of functions of this name."""
+        found = []
+        functions = self._functions.get(name, ())
+        for node, is_method in functions if len(functions) <= _MAX_NAMESAKES else ():
+            given = node.args
+            positional = [one.arg for one in [*given.posonlyargs, *given.args]]
+            first = len(positional) - len(given.defaults)
+            defaults = dict(zip(positional[first:], given.defaults))
+            for one in given.posonlyargs:
+                defaults.pop(one.arg, None)
+            for one, value in zip(given.kwonlyargs, given.kw_defaults):
+                if value is not None:
+                    defaults[one.arg] = value
+            is_bound = is_method and not any(
+                getattr(one, "id", "") == "staticmethod" for one in node.decorator_list
+            )
+            found.append((positional[1:] if is_bound else positional, defaults))
+        return found
+
+    def _methods(self, owner):
+        """Methods of a class and its bases: constructors first, the nearest first."""
+        waiting, known, found = [owner], set(), []
+        while waiting and len(known) < _MAX_BASES:
+            one = waiting.pop(0)
+            node = self._classes.get(one)
+            if node is None or one in known:
+                continue
+            known.add(one)
+            found += [part for part in node.body if isinstance(part, DEFINITIONS)]
+            waiting += [getattr(base, "id", None) or getattr(base, "attr", None) for base in node.bases]
+        return sorted(found, key=lambda one: one.name != "__init__")
+
+
+class State:
+    """What the methods of a class do with the attributes of its objects."""
+
+    def __init__(self, methods):
+        self.initial: dict = {}
+        """Attribute -> text of what it is set to, by constructors first, where that needs no names: `None`, `[]`."""
+        self.containers: list = []
+        """Those of them that are empty containers then."""
+        called, setting = {}, set()
+        for method in methods:
+            for node in ast.walk(method):
+                call = node.value if isinstance(node, ast.Expr) else None
+                if isinstance(call, ast.Call) and not call.args + call.keywords and own_attribute(call.func):
+                    called[call.func.attr] = True
+                for target, value in _assigned(node):
+                    if own_attribute(target):
+                        setting.add(method.name)
+                        text = initial_text(value)
+                        if text and target.attr not in self.initial:
+                            self.initial[target.attr] = text
+                            self.containers += [target.attr] if container_text(value) else []
+        self.refreshing = [name for name in called if name in setting]
+        """Names of methods that others call for their effect alone, `self.build_index()`, and that set attributes."""
+
+
+def own_attribute(node):
+    """True for `self.x`."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def _assigned(node):
+    """[(target, value)] of an assignment."""
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        return [(node.target, node.value)]
+    if not isinstance(node, ast.Assign):
+        return []
+    if assigns_each(node):
+        return zip(node.targets[0].elts, node.value.elts)
+    return [(target, node.value) for target in node.targets]
+
+
+def initial_text(value):
+    """Text of an expression that needs no names, as a value in the beginning has: `None`, `0`, `[]`; else empty."""
+    if isinstance(value, ast.Constant):
+        return repr(value.value) if value.value is None or type(value.value) in (bool, int) else ""
+    return container_text(value)
+
+
+def container_text(value):
+    """Text of an expression that makes an empty container: `[]`, `{}`, `set()`; else empty."""
+    if isinstance(value, ast.List):
+        return "" if value.elts else "[]"
+    if isinstance(value, ast.Dict):
+        return "" if value.keys else "{}"
+    if not isinstance(value, ast.Call) or value.args or value.keywords:
+        return ""
+    name = getattr(value.func, "id", "")
+    return f"{name}()" if name in ("dict", "list", "set", "deque", "OrderedDict") else ""

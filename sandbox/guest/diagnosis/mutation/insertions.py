@@ -1,0 +1,264 @@
+"""Changes that add to a function what may have been forgotten: a value that is not reset, an argument not handed on."""
+
+# Nodes with a position are told by their attributes.
+# pyright: reportAttributeAccessIssue=false
+from __future__ import annotations
+
+import ast
+import copy
+
+from .definitions import container_text, own_attribute
+from .mutant import LIKELY, POSSIBLE, UNLIKELY, Mutant
+
+_MAX_ATTRIBUTES, _MAX_KEYS, _MAX_CALLED = 6, 3, 3
+_MAX_ARGUMENTS = 4
+_CHANGING = (
+    "append", "extend", "insert", "add", "update", "pop", "remove", "discard", "clear", "sort", "reverse", "setdefault",
+)  # fmt: skip
+_LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+_COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try)
+_MOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.If, ast.Delete)
+
+
+def insertions_of(function, executed, definitions):
+    """Yield changes of a `Function` that add something at lines that have run."""
+    node = function.node
+    first = 1 if ast.get_docstring(node, clean=False) is not None else 0
+    if not node.body[first:]:
+        return
+    names = [one.arg for one in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]
+    is_method = function.owner is not None and names[:1] == ["self"]
+    ends = _Ends(node, first, executed)
+    yield from _copies_of_parameters(node, names, ends)
+    yield from _fresh_caches(node, ends)
+    if is_method and node.name != "__init__":
+        yield from _kept_state(function, definitions, ends)
+    if any(isinstance(one, ast.Return) and one.value is not None for one in ast.walk(node)):
+        for name in names[1 if is_method else 0 :][:2]:
+            yield ends.at_start(f"return {name}", UNLIKELY, f"if it returned its argument `{name}` at once")
+    yield from _handed_on(function, executed, definitions)
+    yield from _of_blocks(node, executed)
+
+
+class _Ends:
+    """Adds statements at the start and at the end of a function."""
+
+    def __init__(self, node, first, executed):
+        self._node, self._first, self._executed = node, first, executed
+        last = node.body[-1]
+        self._last = len(node.body) - isinstance(last, ast.Return)
+        self.has_end = last.lineno in executed and not isinstance(last, ast.Raise)
+
+    def at_start(self, text, likelihood, told):
+        body, at = self._node.body, self._node.body[self._first]
+        made = [*body[: self._first], *_parsed(text, at), *body[self._first :]]
+        return Mutant(self._node, {"body": made}, at, likelihood, _literal(told))
+
+    def at_end(self, text, likelihood, told):
+        """Add statements behind all, before a `return` that ends the function."""
+        body, at = self._node.body, self._node.body[-1]
+        made = [*body[: self._last], *_parsed(text, at), *body[self._last :]]
+        return Mutant(self._node, {"body": made}, at, likelihood, _literal(told))
+
+
+def _copies_of_parameters(node, names, ends):
+    """With copies of the arguments that it changes."""
+    changed = {}
+    for one in ast.walk(node):
+        if isinstance(one, (ast.Subscript, ast.Attribute)) and not isinstance(one.ctx, ast.Load):
+            changed[getattr(one.value, "id", None)] = True
+        elif isinstance(one, ast.Call) and getattr(one.func, "attr", None) in _CHANGING:
+            changed[getattr(one.func.value, "id", None)] = True
+        elif isinstance(one, ast.AugAssign):
+            changed[getattr(one.target, "id", None)] = True
+    for name in names:
+        if name in changed and name not in ("self", "cls"):
+            text = f"{name} = __import__('copy').copy({name})"
+            yield ends.at_start(text, LIKELY, f"with a copy of its argument `{name}`")
+    optional = [*node.args.posonlyargs, *node.args.args][-len(node.args.defaults) :]
+    for one, value in zip(optional, node.args.defaults):
+        if container_text(value):
+            made = f"{one.arg} = {container_text(value)}"
+            yield ends.at_start(made, LIKELY, f"with `{made}` at its start")
+
+
+def _fresh_caches(node, ends):
+    """With an empty container for one that is no local variable, and that it both looks something up in and writes to."""
+    own = {one.arg for one in ast.walk(node) if isinstance(one, ast.arg)}
+    own |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    written, read = {}, set()
+    for one in ast.walk(node):
+        if isinstance(one, ast.Subscript):
+            if isinstance(one.ctx, ast.Store) and getattr(one.value, "id", None) not in own:
+                written.setdefault(_path_of(one.value), one)
+            elif isinstance(one.ctx, ast.Load):
+                read.add(_path_of(one.value))
+        elif isinstance(one, ast.Compare):
+            read.add(_path_of(one.comparators[0]))
+        elif isinstance(one, ast.Call) and getattr(one.func, "attr", None) in ("get", "setdefault"):
+            read.add(_path_of(one.func.value))
+    for path, at in written.items():
+        if path and path in read:
+            body = [_Replacing(path).visit(one) for one in copy.deepcopy(node.body)]
+            made = _parsed(f"_empty = type({path})()", node.body[0])
+            told = _literal(f"if `{path}` were empty each time")
+            yield Mutant(node, {"body": [*made, *body]}, at, LIKELY, told)
+
+
+def _path_of(node):
+    """`a.b.c` of names alone; else an empty text."""
+    if isinstance(node, ast.Name):
+        return node.id
+    above = _path_of(node.value) if isinstance(node, ast.Attribute) else ""
+    return f"{above}.{node.attr}" if above else ""
+
+
+class _Replacing(ast.NodeTransformer):
+    """Puts a local variable in the place of a name or an attribute."""
+
+    def __init__(self, path):
+        self._path = path
+
+    def visit(self, node):
+        if isinstance(getattr(node, "ctx", None), ast.Load) and _path_of(node) == self._path:
+            return ast.copy_location(ast.Name(id="_empty", ctx=ast.Load()), node)
+        return self.generic_visit(node)
+
+
+def _kept_state(function, definitions, ends):
+    """With attributes of the object set as they were in the beginning, without a key, computed anew."""
+    node = function.node
+    state = definitions.state(function.owner)
+    assigned, called, keys = set(), set(), {}
+    for one in ast.walk(node):
+        if own_attribute(one):
+            if isinstance(one.ctx, ast.Store):
+                assigned.add(one.attr)
+        elif isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Name):
+            if not isinstance(one.ctx, ast.Load):
+                keys[one.slice.id] = True
+        elif isinstance(one, ast.Call):
+            if own_attribute(one.func):
+                called.add(one.func.attr)
+            if getattr(one.func, "attr", None) in ("pop", "remove", "discard") and one.args:
+                keys[getattr(one.args[0], "id", None)] = True
+    keys.pop(None, None)
+    if ends.has_end:
+        for name in state.refreshing[:_MAX_CALLED]:
+            if name not in called and name != node.name:
+                yield ends.at_end(f"self.{name}()", LIKELY, f"with `self.{name}()` at its end")
+        for key in list(keys)[:_MAX_KEYS]:
+            for name in state.containers[:_MAX_ATTRIBUTES]:
+                told = f"with `{key}` removed from `self.{name}` at its end"
+                yield ends.at_end(_without(name, key), LIKELY, told)
+    resets = [(name, value) for name, value in state.initial.items() if name not in assigned]
+    resets.sort(key=lambda one: one[1] in ("True", "False") or one[1].isdigit())
+    for name, value in resets[:_MAX_ATTRIBUTES]:
+        text = f"self.{name} = {value}"
+        if ends.has_end:
+            yield ends.at_end(text, POSSIBLE, f"with `{text}` at its end")
+        yield ends.at_start(text, POSSIBLE, f"with `{text}` at its start")
+
+
+def _without(name, key):
+    attribute = f"self.{name}"
+    return (
+        f"if {key} in {attribute}:\n"
+        f" {attribute}.remove({key}) if hasattr({attribute}, 'remove') else {attribute}.pop({key})"
+    )
+
+
+def _handed_on(function, executed, definitions):
+    """With arguments that calls leave to their defaults: variables and attributes of the same name, the other flag."""
+    node = function.node
+    names = {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
+    names |= {
+        one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    }
+    own = definitions.attributes(function.owner) if "self" in names else set()
+    for call in ast.walk(node):
+        if not isinstance(call, ast.Call) or call.lineno not in executed:
+            continue
+        called = getattr(call.func, "attr", None) or getattr(call.func, "id", None)
+        given = {one.arg for one in call.keywords}
+        if called is None or None in given:
+            continue
+        missing = {}
+        for positional, defaults in definitions.parameters(called):
+            has_stars = any(isinstance(one, ast.Starred) for one in call.args)
+            passed = given.union(positional if has_stars else positional[: len(call.args)])
+            missing.update({name: value for name, value in defaults.items() if name not in passed})
+        for name, value in list(missing.items())[:_MAX_ARGUMENTS]:
+            if name in names:
+                yield _with_keyword(call, name, name, LIKELY)
+            elif name in own:
+                yield _with_keyword(call, name, f"self.{name}", POSSIBLE)
+            elif isinstance(value, ast.Constant) and type(value.value) is bool:
+                yield _with_keyword(call, name, str(not value.value), POSSIBLE)
+
+
+def _with_keyword(call, name, value, likelihood):
+    expression = _parsed(value, call)[0].value
+    keywords = [*call.keywords, ast.copy_location(ast.keyword(arg=name, value=expression), call)]
+    return Mutant(call, {"keywords": keywords}, call, likelihood, f"with `{name}={value}` in {{}}", call)
+
+
+def _of_blocks(function, executed):
+    """With statements moved out of a block and into it, a `break`, a `finally`."""
+    for owner in ast.walk(function):
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(owner, field, None)
+            if type(block) is not list or isinstance(owner, ast.ClassDef):
+                continue
+            for index, one in enumerate(block):
+                if one.lineno in executed:
+                    yield from _of_statement(owner, field, block, index)
+
+
+def _of_statement(owner, field, block, index):
+    one, rest = block[index], block[index + 1 :]
+    if isinstance(getattr(one, "value", None), ast.Yield) and rest and not isinstance(owner, ast.Try):
+        guarded = ast.copy_location(ast.Try(body=[one], handlers=[], orelse=[], finalbody=rest), one)
+        yield Mutant(
+            owner, {field: [*block[:index], guarded]}, one, LIKELY, "with what follows {} in a `finally`", one
+        )
+    if not isinstance(one, _COMPOUND) or getattr(one, "orelse", None):
+        return
+    last = one.body[-1]
+    if isinstance(last, _MOVABLE):
+        inner = _with_body(one, one.body[:-1] or [ast.copy_location(ast.Pass(), last)])
+        made = [*block[:index], inner, last, *rest]
+        yield Mutant(
+            owner, {field: made}, last, POSSIBLE, "with {} after the block of {}, not in it", last, one
+        )
+    if rest and isinstance(rest[0], _MOVABLE) and not isinstance(last, _LEAVING):
+        made = [*block[:index], _with_body(one, [*one.body, rest[0]]), *rest[1:]]
+        yield Mutant(owner, {field: made}, rest[0], POSSIBLE, "with {} in the block of {}", rest[0], one)
+    if (
+        isinstance(one, ast.If)
+        and isinstance(owner, ast.For)
+        and field == "body"
+        and not isinstance(last, _LEAVING)
+    ):
+        body = [*one.body, ast.copy_location(ast.Break(), last)]
+        yield Mutant(one, {"body": body}, last, POSSIBLE, "with `break` after {}", last)
+
+
+def _with_body(compound, body):
+    made = copy.copy(compound)
+    made.body = body
+    return made
+
+
+def _parsed(text, at):
+    """Statements at the position of a node."""
+    made = ast.parse(text).body
+    for statement in made:
+        for one in ast.walk(statement):
+            if hasattr(one, "lineno"):
+                ast.copy_location(one, at)
+    return made
+
+
+def _literal(told):
+    return told.replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,249 @@
+"""Kinds of changes: each makes what fails hold, in the text of a module."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import pytest
+
+from sandbox.guest.diagnosis.mutation.definitions import Definitions
+from sandbox.guest.diagnosis.mutation.functions import functions_in
+from sandbox.guest.diagnosis.mutation.mutants import mutants_of
+
+DEEPLY = "with `copy.deepcopy` for `copy.copy`"
+FOUND = """\
+a = {n: []}
+    a.get(n).append(1)
+    b = a.get(n)
+    b.append(2)
+    return a"""
+HANDED_ON = """\
+a = []
+    def every():
+        return own()
+    def own():
+        return a
+    every().append(n)
+    return a"""
+TALLY = """\
+class Tally:
+    def __init__(self, names=()):
+        self._names = list(names)
+        self._seen, self._weights = set(), {}
+        self._total: object = None
+        self._recent = []
+        self.index()
+
+    def index(self):
+        self._index = {name: number for number, name in enumerate(self._names)}
+
+    def add(self, name):
+        self._names.append(name)
+        self._recent.append(name)
+
+    def weigh(self, name, weight):
+        self._weights[name] = weight
+        return self.total()
+
+    def total(self):
+        if self._total is None:
+            self._total = sum(self._weights.values())
+        return self._total
+
+    def remove(self, name):
+        self._names.remove(name)
+
+    def where(self, name):
+        return self._index.get(name)
+
+    def take(self):
+        recent = self._recent
+        return recent
+"""
+
+
+def changes(text: str, expected: str) -> list[tuple[int, str]]:
+    """Changes of a module with which an expression holds that doesn't hold without: their lines and texts."""
+    tree, lines = ast.parse(text), text.splitlines()
+    assert not holds(tree, expected)
+    definitions = Definitions([tree])
+    found: list[tuple[int, str]] = []
+    for function in functions_in("shop.py", tree):
+        for mutant in list(mutants_of(function, set(range(len(lines) + 1)), definitions)):
+            with mutant:
+                if holds(tree, expected):
+                    found.append((mutant.line, mutant.describe(lines)))
+    assert not holds(tree, expected)
+    return found
+
+
+def holds(tree: ast.Module, expected: str) -> bool:
+    names: dict[str, Any] = {}
+    try:
+        exec(compile(ast.fix_missing_locations(tree), "shop.py", "exec"), names)
+        return bool(eval(expected, names))
+    except Exception:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("body", "expected", "change"),
+    [
+        ("if n > 2:\n        n -= 1\n    return n", "f(3) == 3", (2, "if `n > 2` were false")),
+        ("return n < 3", "f(3)", (2, "with `<=` in `n < 3`")),
+        ("return n > 0 and n < 3", "f(3)", (2, "without `n < 3` in `n > 0 and n < 3`")),
+        ("return n | 1", "f(3) == 2", (2, "with `^` in `n | 1`")),
+        ("return n + 1", "f(3) == 5", (2, "with `2` for `1`")),
+        ("a = [n]\n    b = a\n    b.append(1)\n    return a", "f(3) == [3]", (3, "with a copy of `a`")),
+        ("a = (i for i in range(n))\n    return list(a) + list(a)", "f(1) == [0, 0]", (2, "with a list of `(i for i in range(n))`")),
+        ("a = map(abs, [n])\n    return list(a) + list(a)", "f(1) == [1, 1]", (2, "with a list of `map(abs, [n])`")),
+        (FOUND, "f(3) == {3: [1]}", (4, "with a copy of `a.get(n)`")),
+        (HANDED_ON, "f(3) == []", (4, "with a copy of `own()`")),
+        ("return [i for i in range(n) if i]", "f(2) == [0, 1]", (2, "without the condition `i`")),
+        ("a = [[]] * n\n    a[0].append(1)\n    return a", "f(2) == [[1], []]", (2, "with a `[]` of its own each time in `[[]] * n`")),
+        ("import copy\n    a = [{}]\n    copy.copy(a)[0][1] = 2\n    return a", "f(2) == [{}]", (4, DEEPLY)),
+        ("return sorted([n, 1], key=lambda i: -i)", "f(3) == [1, 3]", (2, "without `key` in `sorted([n, 1], key=lambda i: -i)`")),
+        ("return pow(2, n)", "f(3) == 9", (2, "with exchanged arguments in `pow(2, n)`")),
+        ("for i in 1, 2:\n        n = i\n    return n", "f(3) == 1", (2, "with `1, 2` in reverse")),
+        ("m = 1\n    return str(n)", "f(3) == '1'", (3, "with `m` for `n` in `str(n)`")),
+        ("a = []\n    a.append(n)\n    a.append(1)\n    return a", "f(3) == [1, 3]", (3, "with `a.append(n)` after `a.append(1)`")),
+        ("return n in (1, 2)", "f(3)", (2, "with `not in` in `n in (1, 2)`")),
+        ("return n - 3 or 7", "f(3) == 0", (2, "without `7` in `n - 3 or 7`")),
+        ("m = n - 3\n    return str(m or 7)", "f(3) == '0'", (3, "with `7` only where `m` is None")),
+        ("return bool(n) and 2", "f(3) is True", (2, "with `2` before `bool(n)`")),
+        ("a = {1: n}\n    a.update({1: 2})\n    return a", "f(3) == {1: 3}", (3, "with only new keys in `a.update({1: 2})`")),
+        ("return {**{1: n}, **{1: 2}}", "f(3) == {1: 3}", (2, "with `{1: 2}` before what is there first")),
+        ("a = []\n    b = a\n    b += [n]\n    return a", "f(3) == []", (4, "with `b += [n]` without changing what was there")),
+        ("a = []\n    b = a\n    b = b + [n]\n    return a", "f(3) == [3]", (4, "with `b = b + [n]` in place")),
+        ("a = [1]\n    a.append(n)\n    return a", "f(3) == [3, 1]", (3, "with `n` at the front in `a.append(n)`")),
+        ("return 'A'.lower()", "f(3) == 'A'", (2, "with `'A'` for `'A'.lower()`")),
+        ("return n if n > 5 else 'é' + 'x'", "f(3) == 'xé'", (2, "with `'x'` before `'é'`")),
+    ],
+)  # fmt: skip
+def test_changes(body: str, expected: str, change: tuple[int, str]) -> None:
+    assert change in changes(f"def f(n):\n    {body}\n", expected)
+
+
+@pytest.mark.parametrize(
+    ("tests", "change"),
+    [
+        (("t = Tally('a'); t.add('b')", "t.where('b')", 1), (14, "with `self.index()` at its end")),
+        (("t = Tally(); t.weigh('a', 1)", "t.weigh('a', 2)", 2), (17, "with `self._total = None` at its start")),
+        (("t = Tally('a'); t.weigh('a', 1); t.remove('a')", "t._weights", {}), (26, "with `name` removed from `self._weights` at its end")),
+        (("t = Tally('a'); t.add('b'); t.take()", "t.take()", []), (33, "with `self._recent = []` at its end")),
+    ],
+)  # fmt: skip
+def test_state_of_an_object_that_is_not_kept_right(
+    tests: tuple[str, str, object], change: tuple[int, str]
+) -> None:
+    before, asked, expected = tests
+    assert change in changes(TALLY + before, f"{asked} == {expected!r}")
+
+
+@pytest.mark.parametrize(
+    ("expected", "change", "text"),
+    [
+        ("f(3) == [3]", (2, "with `seen = []` at its start"), """\
+def f(n, seen=[]):
+    seen.append(n)
+    return seen
+f(0)
+"""),
+        ("f(3) == []", (2, "with a copy of its argument `seen`"), """\
+def g(seen):
+    seen.append(1)
+def f(n):
+    a = []
+    g(a)
+    return a
+"""),
+        ("f(3, 2) == 6", (4, "if `known` were empty each time"), """\
+known = {}
+def f(n, by=1):
+    if n not in known:
+        known[n] = n * by
+    return known[n]
+f(3)
+"""),
+        ("f(3, 2) == 6", (7, "if `A.known` were empty each time"), """\
+class A:
+    known = {}
+def f(n, by=1):
+    try:
+        return A.known[n]
+    except KeyError:
+        A.known[n] = n * by
+        return A.known[n]
+f(3)
+"""),
+        ("f(3) is True", (4, "with `deep=deep` in `g(n)`"), """\
+def g(n, deep=False):
+    return deep
+def f(n, deep=True):
+    return g(n)
+"""),
+        ("f(3) == 5", (8, "with `deep=self.deep` in `self.g(n)`"), """\
+class A:
+    deep = 5
+    def g(self, n, deep=0):
+        return deep
+    def h(self):
+        return self.deep
+    def f(self, n):
+        return self.g(n)
+f = A().f
+"""),
+        ("f(3) is True", (4, "with `deep=True` in `g(*[n])`"), """\
+def g(n, *, deep=False):
+    return deep
+def f(n):
+    return g(*[n])
+"""),
+        ("f(3) == 1", (5, "with `break` after `found = i`"), """\
+def f(n):
+    found = None
+    for i in 1, 2:
+        if i < n:
+            found = i
+    return found
+"""),
+        ("f(3) == 1", (5, "with `m = 1` after the block of `if n > 5:…`, not in it"), """\
+def f(n):
+    m = 0
+    if n > 5:
+        n = 5
+        m = 1
+    return m
+"""),
+        ("f(3) == 3", (5, "with `m += n` in the block of `for i in range(n):…`"), """\
+def f(n):
+    m = 0
+    for i in range(n):
+        n = i
+    m += n
+    return m
+"""),
+        ("f(3) == 0", (6, "with what follows `yield` in a `finally`"), """\
+from contextlib import contextmanager
+opened = []
+@contextmanager
+def g():
+    opened.append(1)
+    yield
+    opened.pop()
+def f(n):
+    try:
+        with g():
+            n / 0
+    except ZeroDivisionError:
+        return len(opened)
+"""),
+        ("f([]) == []", (2, "if it returned its argument `n` at once"), """\
+def f(n):
+    return [n]
+"""),
+    ],
+)  # fmt: skip
+def test_additions(expected: str, change: tuple[int, str], text: str) -> None:
+    assert change in changes(text, expected)
