@@ -38,11 +38,6 @@ class Definitions:
             self._states[owner] = State(self._methods(owner))
         return self._states[owner]
 
-    def attributes(self, owner):
-        """Names of the attributes of its objects that a class speaks of."""
-        node = self._classes.get(owner)
-        return {one.attr for one in ast.walk(node) if own_attribute(one)} if node is not None else set()
-
     def parameters(self, name):
         """[(names of positional parameters, {each parameter that has a default: default})] of functions of this name."""
         found = []
@@ -85,9 +80,13 @@ class State:
         """Attribute -> text of what it is set to, by constructors first, where that needs no names: `None`, `[]`."""
         self.containers: list = []
         """Those of them that are empty containers then."""
+        self.attributes: set = set()
+        """Names of all that they speak of."""
         called, setting = {}, set()
         for method in methods:
             for node in ast.walk(method):
+                if own_attribute(node):
+                    self.attributes.add(node.attr)
                 call = node.value if isinstance(node, ast.Expr) else None
                 if isinstance(call, ast.Call) and not call.args + call.keywords and own_attribute(call.func):
                     called[call.func.attr] = True

@@ -175,7 +175,7 @@ def _handed_on(function, executed, definitions):
     names |= {
         one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
     }
-    own = definitions.attributes(function.owner) if "self" in names else set()
+    own = definitions.state(function.owner).attributes if "self" in names else set()
     for call in ast.walk(node):
         if not isinstance(call, ast.Call) or call.lineno not in executed:
             continue

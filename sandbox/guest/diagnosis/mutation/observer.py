@@ -6,6 +6,7 @@ with the test, and if that passes, with the tests after it.
 
 from __future__ import annotations
 
+import heapq
 import json
 import signal
 import sys
@@ -168,7 +169,7 @@ class MutationObserver:
                 yield path, line, score
 
     def _plan(self, loaded):
-        """(function, change of it), the most promising first."""
+        """Yield (function, change of it), the most promising first."""
         scores = {}
         for path, line, score in self._lines():
             scores.setdefault(path, {})[line] = score
@@ -190,16 +191,19 @@ class MutationObserver:
                     )
                     found.append((rank, path, function, executed))
         found.sort(key=lambda one: one[0])
-        plan = []
+        waiting: list = []
         for index, (_, path, function, executed) in enumerate(found[:_MAX_FUNCTIONS]):
+            # No change of this function or a later one comes before these.
+            while waiting and waiting[0][0] < index:
+                yield heapq.heappop(waiting)[2:]
             mutants = sorted(mutants_of(function, executed, definitions), key=lambda one: one.likelihood)
             mutants = [one for one in mutants if (path, one.line) != raised]
             for position, one in enumerate(mutants):
                 doubt = 1 - scores[path].get(one.line, 0)
                 key = index + _OF_LIKELIHOOD * one.likelihood + _OF_POSITION * position + _OF_LINE * doubt
-                plan.append((key, len(plan), function, one))
-        plan.sort(key=lambda one: one[:2])
-        return [one[2:] for one in plan]
+                heapq.heappush(waiting, (key, (index, position), function, one))
+        while waiting:
+            yield heapq.heappop(waiting)[2:]
 
     def _told(self, tried, trial):
         """The changes with which the test passes, those first with which the others do, too."""

@@ -149,7 +149,8 @@ def test_a_crash_inside_of_a_command_is_told_with_its_stack(guest: Guest) -> Non
 
 def test_a_command_that_goes_on_after_its_program_is_told(guest: Guest) -> None:
     write(guest, app="x = 1\n")
-    stop = guest.client.pdb("c", entrypoint="python app.py; read line; echo $line", timeout_s=1)
+    guest.client.pdb("p 0", entrypoint="python app.py; read line; echo $line")
+    stop = guest.client.pdb("c", timeout_s=1)
     stop = until_told(guest, stop)
     assert stop["state"] in ("running", "waiting_for_input")
     assert stop["notices"] == [
@@ -161,7 +162,8 @@ def test_a_command_that_goes_on_after_its_program_is_told(guest: Guest) -> None:
 
 def test_a_command_that_goes_on_after_its_program_is_running(guest: Guest) -> None:
     write(guest, app="import os\nos._exit(3)\n")
-    stop = guest.client.pdb("c", entrypoint="python app.py; read line; echo $line", timeout_s=5)
+    guest.client.pdb("p 0", entrypoint="python app.py; read line; echo $line")
+    stop = guest.client.pdb("c", timeout_s=5)
     assert stop["state"] in ("running", "waiting_for_input")
     stop = guest.client.wait(stdin="end\n")
     assert (stop["state"], stop["exit_code"], stop["output"]) == ("exited", 0, "end\n")
