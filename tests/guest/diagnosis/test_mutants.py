@@ -108,6 +108,7 @@ def holds(tree: ast.Module, expected: str) -> bool:
         ("for i in 1, 2:\n        n = i\n    return n", "f(3) == 1", (2, "with `1, 2` in reverse")),
         ("m = 1\n    return str(n)", "f(3) == '1'", (3, "with `m` for `n` in `str(n)`")),
         ("a = []\n    a.append(n)\n    a.append(1)\n    return a", "f(3) == [1, 3]", (3, "with `a.append(n)` after `a.append(1)`")),
+        ("return len('ab')", "f(3) == 3", (2, "with `+ 1` after `len('ab')`")),
         ("return n in (1, 2)", "f(3)", (2, "with `not in` in `n in (1, 2)`")),
         ("return n - 3 or 7", "f(3) == 0", (2, "without `7` in `n - 3 or 7`")),
         ("m = n - 3\n    return str(m or 7)", "f(3) == '0'", (3, "with `7` only where `m` is None")),
@@ -194,6 +195,14 @@ class A:
         return self.g(n)
 f = A().f
 """),
+        ("f(2) == [[0, 1], [0, 1]]", (5, "with a list of `g(n)`"), """\
+def g(n):
+    for i in range(n):
+        yield i
+def f(n):
+    a = g(n)
+    return [list(a), list(a)]
+"""),
         ("f(3) is True", (4, "with `deep=True` in `g(*[n])`"), """\
 def g(n, *, deep=False):
     return deep
@@ -238,6 +247,28 @@ def f(n):
             n / 0
     except ZeroDivisionError:
         return len(opened)
+"""),
+        ("f(3) == 4", (4, "with `deep_level=self._deep_l` in `self.g(n)`"), """\
+class A:
+    _deep_l = 1
+    def f(self, n):
+        return self.g(n)
+    def g(self, n, deep_level=0):
+        return n + deep_level + self._deep_l * 0
+f = A().f
+"""),
+        ("f(3) == 3", (8, "with `order.note = None` at its end"), """\
+class Order:
+    def __init__(self):
+        self.note = None
+order = Order()
+order.note = 3
+def hand_over(order, other):
+    other.note = order.note
+    return other
+def f(n):
+    other = hand_over(order, Order())
+    return other.note if order.note is None else 0
 """),
         ("f([]) == []", (2, "if it returned its argument `n` at once"), """\
 def f(n):

@@ -100,6 +100,17 @@ def f(n):
     assert changes(mutation(diagnose, shop, tests)) == [(4, "without `result.append(0)`", 0)]
 
 
+def test_a_module_that_the_test_itself_imports_is_changed(diagnose: Diagnose) -> None:
+    tests = "import unittest\nclass Case(unittest.TestCase):\n    def test_bad(self):\n        import shop\n"
+    files = {
+        "shop.py": "def f(n):\n    return n + 1\n",
+        "test_shop.py": tests + "        self.assertEqual(shop.f(3), 3)\n",
+    }
+    found = diagnose(files, CASE).mutation
+    assert found is not None
+    assert (2, "with `0` for `1`", 0) in changes(found)
+
+
 def test_changed_code_removes_and_writes_no_files_of_the_repository(
     diagnose: Diagnose, state: State, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from .mutant import DEFINITIONS
 _MAX_BASES = 8
 _MAX_NAMESAKES = 3
 """Functions of the same name; of more, a call is likely to mean another one."""
+_YIELDS = (ast.Yield, ast.YieldFrom)
 
 
 class Definitions:
@@ -19,6 +20,7 @@ class Definitions:
 
     def __init__(self, trees):
         self._classes, self._functions, self._states = {}, {}, {}
+        self._left_empty = None
         for tree in trees:
             for node in ast.walk(tree):
                 if isinstance(node, ast.ClassDef):
@@ -31,6 +33,24 @@ class Definitions:
                     for one in node.body:
                         if isinstance(one, DEFINITIONS):
                             self._functions.setdefault(one.name, []).append((one, False))
+
+    def is_generator(self, name):
+        """True if all functions of this name are generators."""
+        functions = self._functions.get(name, ())
+        return bool(functions) and all(
+            any(isinstance(one, _YIELDS) for one in ast.walk(node)) for node, _ in functions
+        )
+
+    @property
+    def left_empty(self):
+        """Attributes of all classes that are None or empty containers in the beginning, with the text of that value."""
+        if self._left_empty is None:
+            self._left_empty = {}
+            for owner in self._classes:
+                for name, text in self.state(owner).initial.items():
+                    if not text.isalnum() or text == "None":
+                        self._left_empty.setdefault(name, text)
+        return self._left_empty
 
     def state(self, owner):
         """The `State` of the objects of a class."""

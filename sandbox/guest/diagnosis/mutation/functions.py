@@ -7,7 +7,11 @@ import __future__
 
 import ast
 import gc
+import importlib
+import sys
 import types
+
+from ...debugger.isolation.pristine import os
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _FUTURE = 0
@@ -69,6 +73,30 @@ class Loaded:
                     return None
                 changed.append((loaded, one))
         return changed or None
+
+
+def import_modules(paths, root, relative):
+    """Import the modules of files that the test itself would import: their functions are to exist before it begins.
+
+    `relative(filename)`: the path of a file below `root`.
+    """
+    loaded = {
+        relative(name) for one in list(sys.modules.values()) if (name := getattr(one, "__file__", None))
+    }
+    for path in sorted(paths - loaded):
+        filename = os.path.join(root, path)
+        above = max(
+            (one for one in sys.path if one and filename.startswith(one + os.sep)), key=len, default=None
+        )
+        if above is None:
+            continue
+        parts = os.path.relpath(filename, above)[: -len(".py")].split(os.sep)
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if all(one.isidentifier() for one in parts) and name not in sys.modules:
+            try:
+                importlib.import_module(name)
+            except (Exception, SystemExit):
+                pass  # the test knows how to
 
 
 def functions_in(filename, tree):

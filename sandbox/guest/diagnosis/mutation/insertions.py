@@ -11,7 +11,9 @@ from .definitions import container_text, own_attribute
 from .mutant import LIKELY, POSSIBLE, UNLIKELY, Mutant
 
 _MAX_ATTRIBUTES, _MAX_KEYS, _MAX_CALLED = 6, 3, 3
-_MAX_ARGUMENTS = 4
+_MAX_ARGUMENTS, _MAX_MOVED = 4, 4
+_MIN_COMMON = 5
+"""Characters that names have in common which mean the same."""
 _CHANGING = (
     "append", "extend", "insert", "add", "update", "pop", "remove", "discard", "clear", "sort", "reverse", "setdefault",
 )  # fmt: skip
@@ -36,6 +38,8 @@ def insertions_of(function, executed, definitions):
     if any(isinstance(one, ast.Return) and one.value is not None for one in ast.walk(node)):
         for name in names[1 if is_method else 0 :][:2]:
             yield ends.at_start(f"return {name}", UNLIKELY, f"if it returned its argument `{name}` at once")
+    if ends.has_end:
+        yield from _moved(node, names, definitions, ends)
     yield from _handed_on(function, executed, definitions)
     yield from _of_blocks(node, executed)
 
@@ -160,6 +164,22 @@ def _kept_state(function, definitions, ends):
         yield ends.at_start(text, POSSIBLE, f"with `{text}` at its start")
 
 
+def _moved(node, names, definitions, ends):
+    """With attributes of arguments left empty once they are read: moved, not copied."""
+    read, written = {}, set()
+    for one in ast.walk(node):
+        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id in names:
+            if isinstance(one.ctx, ast.Load):
+                read[one.value.id, one.attr] = True
+            else:
+                written.add((one.value.id, one.attr))
+    for name, attribute in [
+        one for one in read if one not in written and one[0] != "self" and one[1] in definitions.left_empty
+    ][:_MAX_MOVED]:
+        text = f"{name}.{attribute} = {definitions.left_empty[attribute]}"
+        yield ends.at_end(text, POSSIBLE, f"with `{text}` at its end")
+
+
 def _without(name, key):
     attribute = f"self.{name}"
     return (
@@ -189,12 +209,19 @@ def _handed_on(function, executed, definitions):
             passed = given.union(positional if has_stars else positional[: len(call.args)])
             missing.update({name: value for name, value in defaults.items() if name not in passed})
         for name, value in list(missing.items())[:_MAX_ARGUMENTS]:
+            kept = [one for one in sorted(own) if _means(one, name)]
             if name in names:
                 yield _with_keyword(call, name, name, LIKELY)
-            elif name in own:
-                yield _with_keyword(call, name, f"self.{name}", POSSIBLE)
+            elif kept:
+                yield _with_keyword(call, name, f"self.{kept[0]}", POSSIBLE)
             elif isinstance(value, ast.Constant) and type(value.value) is bool:
                 yield _with_keyword(call, name, str(not value.value), POSSIBLE)
+
+
+def _means(attribute, name):
+    """True if an attribute is likely to keep what a parameter is given: `_hash_func` what `hash_function` is."""
+    short, long = sorted((attribute.strip("_"), name), key=len)
+    return short == long or (len(short) >= _MIN_COMMON and long.startswith(short))
 
 
 def _with_keyword(call, name, value, likelihood):

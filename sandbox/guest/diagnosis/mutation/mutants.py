@@ -51,12 +51,12 @@ _READ = (ast.Name, ast.Attribute, ast.Subscript)
 def mutants_of(changed, executed, definitions):
     """Yield changes of a `Function` at lines that have run."""
     function = changed.node
-    names = _Names(function)
+    names = _Names(function, definitions)
     for node in ast.walk(function):
         for field in ("body", "orelse", "finalbody"):
             block = getattr(node, field, None)
             if type(block) is list and not isinstance(node, ast.ClassDef):
-                yield from _of_block(node, field, block, executed)
+                yield from _of_block(node, field, block, executed, names)
         if _has_run(node, executed):
             for make in _MAKERS:
                 if isinstance(node, make[0]):
@@ -72,14 +72,20 @@ def mutants_of(changed, executed, definitions):
 class _Names:
     """Names of a function that may stand for each other."""
 
-    def __init__(self, function):
+    def __init__(self, function, definitions):
+        self.definitions = definitions
         self.locals, self.attributes, texts = [], {}, []
+        self.shared = set()
+        """Variables that may stand for what somebody else has, too."""
         self.effects = set()
         """Calls whose result nobody takes."""
         for node in ast.walk(function):
             name = None
             if isinstance(node, ast.Expr):
                 self.effects.add(node.value)
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)) and _hands_out(node.value):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                self.shared.update(one.id for one in targets if isinstance(one, ast.Name))
             if isinstance(node, ast.arg):
                 name = node.arg
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -99,7 +105,7 @@ class _Names:
         return [one for one in self.locals if one not in (name, "self", "cls")][:_MAX_NAMES]
 
 
-def _of_block(owner, field, block, executed):
+def _of_block(owner, field, block, executed, names):
     """Without a statement, and with two of them exchanged."""
     for index, one in enumerate(block):
         if one.lineno not in executed or _is_docstring(one):
@@ -111,11 +117,21 @@ def _of_block(owner, field, block, executed):
         if other is not None:
             how = "in place" if isinstance(one, ast.Assign) else "without changing what was there"
             changed = [*block[:index], other, *block[index + 1 :]]
-            yield Mutant(owner, {field: changed}, one, POSSIBLE, "with {} " + how, one)
+            is_shared = isinstance(one, ast.AugAssign) and getattr(one.target, "id", None) in names.shared
+            yield Mutant(
+                owner, {field: changed}, one, LIKELY if is_shared else POSSIBLE, "with {} " + how, one
+            )
         following = block[index + 1] if index + 1 < len(block) else None
         if isinstance(one, _MOVABLE) and isinstance(following, _MOVABLE) and following.lineno in executed:
             moved = [*block[:index], following, one, *block[index + 2 :]]
             yield Mutant(owner, {field: moved}, one, POSSIBLE, "with {} after {}", one, following)
+
+
+def _hands_out(value):
+    """True for an expression that gives an object which it does not make: an attribute, an item, `getattr(…)`."""
+    called = value.func if isinstance(value, ast.Call) else None
+    name = getattr(called, "attr", None) or getattr(called, "id", None)
+    return isinstance(value, _READ) or name in ("getattr", *_LOOK_UPS)
 
 
 def _other_addition(one):
@@ -224,10 +240,22 @@ def _unwrapped(node):
         yield Mutant(node, {"func": same, "args": [value]}, node, likelihood, "with {} for {}", value, node)
 
 
+def _one_more(node):
+    """With another length: one more, one less."""
+    for text, told in (("lambda it: len(it) + 1", "+ 1"), ("lambda it: len(it) - 1", "- 1")):
+        other = ast.parse(text, mode="eval").body
+        for one in ast.walk(other):
+            if hasattr(one, "lineno"):
+                ast.copy_location(one, node)
+        yield Mutant(node, {"func": other}, node, POSSIBLE, "with `" + told + "` after {}", node)
+
+
 def _calls(node, names):
     if node not in names.effects:
         yield from _unwrapped(node)
     called = getattr(node.func, "attr", None)
+    if getattr(node.func, "id", None) == "len" and len(node.args) == 1:
+        yield from _one_more(node)
     if called == "append" and len(node.args) == 1:
         first = {
             "func": ast.copy_location(
@@ -274,7 +302,8 @@ def _values(node, names):
         return
     yield from _copies(node, "value", value)
     called = value.func if isinstance(value, ast.Call) else None
-    if isinstance(value, ast.GeneratorExp) or getattr(called, "id", None) in _ITERATORS:
+    name = getattr(called, "attr", None) or getattr(called, "id", None)
+    if isinstance(value, ast.GeneratorExp) or name in _ITERATORS or names.definitions.is_generator(name):
         fields = {"value": call_of("list", value)}
         yield Mutant(node, fields, value, LIKELY, "with a list of {}", value)
     elif getattr(called, "attr", None) in _LOOK_UPS or (

@@ -16,7 +16,7 @@ from .. import failure
 from ..job import guarded
 from ..sources import Sources
 from .definitions import Definitions
-from .functions import Loaded, functions_in
+from .functions import Loaded, functions_in, import_modules
 from .guard import Guard, holds_files_open
 from .mutants import mutants_of
 
@@ -102,6 +102,9 @@ class MutationObserver:
     @guarded
     def _try_changes(self):
         problem = self._problem()
+        if not problem:
+            import_modules({path for path, _, _ in self._lines()}, self.job.root, self.job.relative)
+            problem = self._problem()
         if problem:
             self.job.write({"problem": problem})
             return
