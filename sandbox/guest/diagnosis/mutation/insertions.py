@@ -213,7 +213,7 @@ def _handed_on(function, executed, definitions):
             if name in names:
                 yield _with_keyword(call, name, name, LIKELY)
             elif kept:
-                yield _with_keyword(call, name, f"self.{kept[0]}", POSSIBLE)
+                yield _with_keyword(call, name, f"self.{kept[0]}", LIKELY)
             elif isinstance(value, ast.Constant) and type(value.value) is bool:
                 yield _with_keyword(call, name, str(not value.value), POSSIBLE)
 

@@ -31,6 +31,8 @@ _BASE_S = 3.0
 """Processor time of the unchanged test: of one that takes longer hardly a change could be tried."""
 _LEAST_S, _SLOWER = 0.1, 4
 """Processor time that a changed program may take: at least, and in times of the unchanged one's."""
+_LONGER = 2
+"""Times the budget that it takes as long as no change has made the test pass."""
 _WAITING = 4
 """Time that it may take in all, in times of its processor time: it may have to wait for a processor."""
 _LAST_S = 2.0
@@ -235,7 +237,7 @@ class _Trial:
     def __init__(self, job, folder):
         self._job, self._folder = job, folder
         self._running = []
-        self._ends = 0.0
+        self._ends = self._ends_in_vain = 0.0
         self._workers = min(_MAX_WORKERS, len(os.sched_getaffinity(0)))
         self._limit, self._more, self._passing = _BASE_S, _BASE_S, 0
         self.others = set()
@@ -245,7 +247,8 @@ class _Trial:
 
     def expect(self, base):
         """Take the unchanged program as the measure. The time for changes begins now."""
-        self._ends = time.monotonic() + float(self._job.settings["budget_s"])
+        budget_s = float(self._job.settings["budget_s"])
+        self._ends, self._ends_in_vain = (time.monotonic() + times * budget_s for times in (1, _LONGER))
         self.others = {name for name, outcome, _ in base.outcomes[1:] if outcome == "passed"}
         self._count = len(base.outcomes)
         if base.made:
@@ -254,7 +257,8 @@ class _Trial:
         self._more = max(_MORE_S, _SLOWER * (base.all_s - base.first_s))
 
     def is_over(self):
-        return time.monotonic() > self._ends or self._job.is_over() or self._passing >= _MAX_PASSING
+        ends = self._ends if self._passing else self._ends_in_vain
+        return time.monotonic() > ends or self._job.is_over() or self._passing >= _MAX_PASSING
 
     def start(self, changed, seconds=None):
         """Fork a child; returns it, and None in the child itself, whose `report` is set."""
