@@ -218,7 +218,7 @@ class Shown(NamedTuple):
 def select_shown(found: Diagnosis) -> Shown:
     """Select what is told: beside calls no suspects, and beside calls and a finding of its own kind no way back.
 
-    Beside changes that make the test pass there are no findings that are not sure.
+    Beside changes that make the test pass there are no findings that are not sure, but for one that explains them.
     Beside a function that refused its arguments there is nothing else.
     """
     recording, spectrum = found.recording or Recording(), found.spectrum or Spectrum()
@@ -238,7 +238,8 @@ def select_shown(found: Diagnosis) -> Shown:
     is_sure = is_signal or is_kept or is_shared
     changes = select_changes(found.mutation)
     if changes and not is_sure:
-        aliases, kept = [], []
+        changed = {(one.path, one.function) for one in changes}
+        aliases, kept = [one for one in aliases if (one.changed.path, one.changed.function) in changed], []
     kept = kept if is_sure or not called else kept[:1]
     if not called:
         return Shown(

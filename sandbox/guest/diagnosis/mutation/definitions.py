@@ -16,7 +16,7 @@ _YIELDS = (ast.Yield, ast.YieldFrom)
 
 
 class Definitions:
-    """What a change of one function may use of the code around it."""
+    """Names that a change of one function may use of the code around it."""
 
     def __init__(self, trees):
         self._classes, self._functions, self._states = {}, {}, {}
@@ -93,7 +93,7 @@ class Definitions:
 
 
 class State:
-    """What the methods of a class do with the attributes of its objects."""
+    """Use that the methods of a class make of the attributes of its objects."""
 
     def __init__(self, methods):
         self.initial: dict = {}
