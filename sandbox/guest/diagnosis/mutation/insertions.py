@@ -8,7 +8,7 @@ import ast
 import copy
 
 from .definitions import container_text, own_attribute
-from .mutant import LIKELY, POSSIBLE, UNLIKELY, Mutant
+from .mutant import LIKELY, POSSIBLE, UNLIKELY, Mutant, braced, parsed
 
 _MAX_ATTRIBUTES, _MAX_KEYS, _MAX_CALLED = 6, 3, 3
 _MAX_ARGUMENTS, _MAX_MOVED = 4, 4
@@ -55,14 +55,14 @@ class _Ends:
 
     def at_start(self, text, likelihood, told):
         body, at = self._node.body, self._node.body[self._first]
-        made = [*body[: self._first], *_parsed(text, at), *body[self._first :]]
-        return Mutant(self._node, {"body": made}, at, likelihood, _literal(told))
+        made = [*body[: self._first], *parsed(text, at), *body[self._first :]]
+        return Mutant(self._node, {"body": made}, at, likelihood, braced(told))
 
     def at_end(self, text, likelihood, told):
         """Add statements behind all, before a `return` that ends the function."""
         body, at = self._node.body, self._node.body[-1]
-        made = [*body[: self._last], *_parsed(text, at), *body[self._last :]]
-        return Mutant(self._node, {"body": made}, at, likelihood, _literal(told))
+        made = [*body[: self._last], *parsed(text, at), *body[self._last :]]
+        return Mutant(self._node, {"body": made}, at, likelihood, braced(told))
 
 
 def _copies_of_parameters(node, names, ends):
@@ -104,8 +104,8 @@ def _fresh_caches(node, ends):
     for path, at in written.items():
         if path and path in read:
             body = [_Replacing(path).visit(one) for one in copy.deepcopy(node.body)]
-            made = _parsed(f"_empty = type({path})()", node.body[0])
-            told = _literal(f"if `{path}` were empty each time")
+            made = parsed(f"_empty = type({path})()", node.body[0])
+            told = braced(f"if `{path}` were empty each time")
             yield Mutant(node, {"body": [*made, *body]}, at, LIKELY, told)
 
 
@@ -225,7 +225,7 @@ def _means(attribute, name):
 
 
 def _with_keyword(call, name, value, likelihood):
-    expression = _parsed(value, call)[0].value
+    expression = parsed(value, call)[0].value
     keywords = [*call.keywords, ast.copy_location(ast.keyword(arg=name, value=expression), call)]
     return Mutant(call, {"keywords": keywords}, call, likelihood, f"with `{name}={value}` in {{}}", call)
 
@@ -275,17 +275,3 @@ def _with_body(compound, body):
     made = copy.copy(compound)
     made.body = body
     return made
-
-
-def _parsed(text, at):
-    """Statements at the position of a node."""
-    made = ast.parse(text).body
-    for statement in made:
-        for one in ast.walk(statement):
-            if hasattr(one, "lineno"):
-                ast.copy_location(one, at)
-    return made
-
-
-def _literal(told):
-    return told.replace("{", "{{").replace("}", "}}")

@@ -62,7 +62,18 @@ def placed(made, node):
     return made
 
 
+def parsed(text, at):
+    """Parse statements, which get the position of a node."""
+    made = ast.parse(text).body
+    for statement in made:
+        for one in ast.walk(statement):
+            if hasattr(one, "lineno"):
+                ast.copy_location(one, at)
+    return made
+
+
 def braced(text):
+    """Escape a text that is to be formatted."""
     return text.replace("{", "{{").replace("}", "}}")
 
 

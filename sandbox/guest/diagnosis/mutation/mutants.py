@@ -9,7 +9,7 @@ import builtins
 import copy
 
 from .insertions import insertions_of
-from .mutant import LIKELY, POSSIBLE, UNLIKELY, Mutant, braced, call_of, copied, placed
+from .mutant import LIKELY, POSSIBLE, UNLIKELY, Mutant, braced, call_of, copied, parsed, placed
 
 _MAX_NAMES = 6
 _MAX_SHORT = 2
@@ -233,9 +233,7 @@ def _unwrapped(node):
     if value is None or node.keywords or len(node.args) > 1 or isinstance(value, ast.Starred):
         return
     if name in _CONVERTING or (node.args and not _is_class(node.func)):
-        same = ast.parse("lambda it: it", mode="eval").body
-        for one in ast.walk(same):
-            ast.copy_location(one, node)
+        same = parsed("lambda it: it", node)[0].value
         likelihood = POSSIBLE if name in _CONVERTING else UNLIKELY
         yield Mutant(node, {"func": same, "args": [value]}, node, likelihood, "with {} for {}", value, node)
 
@@ -243,10 +241,7 @@ def _unwrapped(node):
 def _one_more(node):
     """With another length: one more, one less."""
     for text, told in (("lambda it: len(it) + 1", "+ 1"), ("lambda it: len(it) - 1", "- 1")):
-        other = ast.parse(text, mode="eval").body
-        for one in ast.walk(other):
-            if hasattr(one, "lineno"):
-                ast.copy_location(one, node)
+        other = parsed(text, node)[0].value
         yield Mutant(node, {"func": other}, node, POSSIBLE, "with `" + told + "` after {}", node)
 
 
@@ -265,13 +260,13 @@ def _calls(node, names):
         }
         yield Mutant(node, first, node, UNLIKELY, "with {} at the front in {}", node.args[0], node)
     elif called == "update" and len(node.args) == 1 and not node.keywords:
-        given = ast.parse("{_k: _v for _k, _v in dict(_it).items() if _k not in _to}", mode="eval").body
+        given = parsed("{_k: _v for _k, _v in dict(_it).items() if _k not in _to}", node)[0].value
         for one in ast.walk(given):
             for field in ("args", "comparators"):
                 parts = getattr(one, field, None)
                 if parts and getattr(parts[0], "id", "") in ("_it", "_to"):
                     parts[0] = node.args[0] if parts[0].id == "_it" else node.func.value
-        yield Mutant(node, {"args": [placed(given, node)]}, node, LIKELY, "with only new keys in {}", node)
+        yield Mutant(node, {"args": [given]}, node, LIKELY, "with only new keys in {}", node)
     for index, one in enumerate(node.keywords):
         rest = [*node.keywords[:index], *node.keywords[index + 1 :]]
         name = one.arg or "**"
@@ -320,8 +315,8 @@ def _is_class(called):
 
 
 def _loops(node, names):
-    copied = call_of("list", node.iter)
-    yield Mutant(node, {"iter": copied}, node.iter, POSSIBLE, "over a copy of {}", node.iter)
+    taken = call_of("list", node.iter)
+    yield Mutant(node, {"iter": taken}, node.iter, POSSIBLE, "over a copy of {}", node.iter)
     backwards = call_of("reversed", call_of("list", node.iter))
     yield Mutant(node, {"iter": backwards}, node.iter, UNLIKELY, "with {} in reverse", node.iter)
 
