@@ -282,3 +282,24 @@ def changed_by_hand(text: str, one: CodeChange) -> str:
     else:
         return ""
     return "\n".join(lines) + "\n"
+
+
+def test_the_functions_of_findings_are_named_the_surest_first() -> None:
+    def place(line: int) -> dict[str, object]:
+        return {"path": "shop.py", "line": line, "function": "f", "text": ""}
+
+    kept = {
+        "writers": [place(4)],
+        "written": place(5),
+        "read": place(6),
+        "passed_by": [],
+        "others": [place(7)],
+    }
+    recording = {
+        "signals": [{"kind": "used_up", "places": [place(1)]}],
+        "aliases": [{"changed": place(2), "stored": place(3)}],
+        "kept": [kept],
+    }
+    assert diagnosis._named_lines(recording) == [["shop.py", line] for line in range(1, 8)]
+    assert diagnosis._named_lines({**recording, "kept": [{"writers": 3}]}) == []
+    assert diagnosis._named_lines({}) == []

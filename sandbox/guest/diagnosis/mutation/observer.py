@@ -179,9 +179,9 @@ class MutationObserver:
         for path, line, score in self._lines():
             scores.setdefault(path, {})[line] = score
         raised = self._spectrum["plain"].get("path"), self._spectrum["plain"].get("line")
-        ranks = {}
-        for index, (path, line) in enumerate(self.job.read("recording.json")["ranking"]):
-            ranks.setdefault(path, {})[line] = index
+        recorded, ranks = self.job.read("recording.json"), {}
+        for index, (path, line) in enumerate([*recorded["named"], *recorded["ranking"]]):
+            ranks.setdefault(path, {}).setdefault(line, index)
         found = []
         trees = {path: self._sources.tree(filename) for path, filename in loaded.filenames.items()}
         trees = {path: tree for path, tree in trees.items() if tree is not None}

@@ -18,6 +18,8 @@ _MAX_EVENTS = 1_000_000
 _MAX_COMPARED = 100_000
 _MAX_MEMORY = 512 << 20
 _NEAREST = "auto"
+_MAX_FINDINGS = 2
+"""Findings of a kind whose functions are changed first."""
 _MUTATION_S = 6.0
 """Time in which changes of the code are tried."""
 
@@ -83,7 +85,8 @@ class _Runs:
         if not self._may_mutate or not self._test or not (spectrum or {}).get("failed"):
             return None
         command = self._command if self._in_order else self._selected(self._file_of_test())
-        files = (("spectrum.json", spectrum), ("recording.json", {"ranking": ranking or []}))
+        recorded = {"ranking": ranking or [], "named": _named_lines(recording or {})}
+        files = (("spectrum.json", spectrum), ("recording.json", recorded))
         noted = len(self._notes)
         found = self._run("mutation", command, 0.5, files, budget_s=_MUTATION_S)
         del self._notes[noted:]  # it is one list of several
@@ -195,6 +198,22 @@ def _why_none(mode: str, run, seconds: float) -> str:
 def _count(spectrum: dict) -> int:
     passed = spectrum.get("passed")
     return passed if isinstance(passed, int) else 0
+
+
+def _named_lines(recording):
+    """[[path, line]] of the findings of a recording: signals, shared objects, state that is kept; the surest first.
+
+    Empty if the recording is not as ours are: the program could write it, too.
+    """
+    try:
+        places = [place for one in recording["signals"] for place in one["places"]]
+        for one in recording["aliases"][:_MAX_FINDINGS]:
+            places += [one["changed"], one["stored"]]
+        for one in recording["kept"][:_MAX_FINDINGS]:
+            places += [*one["writers"], one["written"], one["read"], *one["passed_by"], *one["others"]]
+        return [[place["path"], place["line"]] for place in places]
+    except (KeyError, TypeError):
+        return []
 
 
 OPS = {"diagnose": diagnose, "diagnose.command": command_of_test}
