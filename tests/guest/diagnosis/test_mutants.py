@@ -270,6 +270,32 @@ def f(n):
     other = hand_over(order, Order())
     return other.note if order.note is None else 0
 """),
+        ("f(3) == 2", (6, "with `self.lines_after` for `self.lines_before`"), """\
+class A:
+    def __init__(self):
+        self.lines_before = [1]
+        self.lines_after = [1, 2]
+    def f(self, n):
+        return len(self.lines_before)
+f = A().f
+"""),
+        ("f(3) == 3", (9, "with `self.count = 0` at its start"), """\
+from dataclasses import dataclass, field
+@dataclass
+class Tally:
+    count: int = 0
+    names: list = field(default_factory=list)
+    def add(self, n):
+        self.count += n
+    def reset(self):
+        self.names.clear()
+tally = Tally()
+tally.add(2)
+def f(n):
+    tally.reset()
+    tally.add(n)
+    return tally.count
+"""),
         ("f([]) == []", (2, "if it returned its argument `n` at once"), """\
 def f(n):
     return [n]

@@ -55,7 +55,7 @@ class Definitions:
     def state(self, owner):
         """The `State` of the objects of a class."""
         if owner not in self._states:
-            self._states[owner] = State(self._methods(owner))
+            self._states[owner] = State(*self._bodies(owner))
         return self._states[owner]
 
     def parameters(self, name):
@@ -78,24 +78,25 @@ class Definitions:
             found.append((positional[1:] if is_bound else positional, defaults))
         return found
 
-    def _methods(self, owner):
-        """Methods of a class and its bases: constructors first, the nearest first."""
-        waiting, known, found = [owner], set(), []
+    def _bodies(self, owner):
+        """(methods, other statements) of a class and its bases, the nearest first, and of the methods the constructors first."""
+        waiting, known, methods, others = [owner], set(), [], []
         while waiting and len(known) < _MAX_BASES:
             one = waiting.pop(0)
             node = self._classes.get(one)
             if node is None or one in known:
                 continue
             known.add(one)
-            found += [part for part in node.body if isinstance(part, DEFINITIONS)]
+            for part in node.body:
+                (methods if isinstance(part, DEFINITIONS) else others).append(part)
             waiting += [getattr(base, "id", None) or getattr(base, "attr", None) for base in node.bases]
-        return sorted(found, key=lambda one: one.name != "__init__")
+        return sorted(methods, key=lambda one: one.name != "__init__"), others
 
 
 class State:
     """Use that the methods of a class make of the attributes of its objects."""
 
-    def __init__(self, methods):
+    def __init__(self, methods, others):
         self.initial: dict = {}
         """Attribute -> text of what it is set to, by constructors first, where that needs no names: `None`, `[]`."""
         self.containers: list = []
@@ -113,12 +114,29 @@ class State:
                 for target, value in _assigned(node):
                     if own_attribute(target):
                         setting.add(method.name)
-                        text = initial_text(value)
-                        if text and target.attr not in self.initial:
-                            self.initial[target.attr] = text
-                            self.containers += [target.attr] if container_text(value) else []
+                        self._add(target.attr, value)
+        for node in others:
+            for target, value in _assigned(node):
+                if isinstance(target, ast.Name):  # a field of a data class, or a default for all objects
+                    self._add(target.id, _default_of(value))
         self.refreshing = [name for name in called if name in setting]
         """Names of methods that others call for their effect alone, `self.build_index()`, and that set attributes."""
+
+    def _add(self, name, value):
+        text = initial_text(value)
+        if text and name not in self.initial:
+            self.initial[name] = text
+            self.containers += [name] if container_text(value) else []
+
+
+def _default_of(value):
+    """The default of a field: `field(default=0)` of dataclasses, `attr.ib(factory=list)` of attrs, or a value itself."""
+    for one in value.keywords if isinstance(value, ast.Call) else ():
+        if one.arg == "default":
+            return one.value
+        if one.arg in ("factory", "default_factory"):
+            return ast.Call(func=one.value, args=[], keywords=[])
+    return value
 
 
 def own_attribute(node):

@@ -14,6 +14,8 @@ from .mutant import LIKELY, POSSIBLE, UNLIKELY, Mutant, braced, call_of, copied,
 _MAX_NAMES = 6
 _MAX_SHORT = 2
 """Characters of texts that stand for each other: modes, keys, separators."""
+_MIN_WORD = 4
+"""Characters of the first word that names of like things have in common: `lines_before`, `lines_after`."""
 _COMPARED = {
     ast.Lt: (ast.LtE, ast.Gt),
     ast.LtE: (ast.Lt,),
@@ -51,7 +53,7 @@ _READ = (ast.Name, ast.Attribute, ast.Subscript)
 def mutants_of(changed, executed, definitions):
     """Yield changes of a `Function` at lines that have run."""
     function = changed.node
-    names = _Names(function, definitions)
+    names = _Names(function, definitions, changed.owner)
     for node in ast.walk(function):
         for field in ("body", "orelse", "finalbody"):
             block = getattr(node, field, None)
@@ -72,8 +74,9 @@ def mutants_of(changed, executed, definitions):
 class _Names:
     """Names of a function that may stand for each other."""
 
-    def __init__(self, function, definitions):
+    def __init__(self, function, definitions, owner):
         self.definitions = definitions
+        self.of_class = sorted(definitions.state(owner).attributes) if owner else []
         self.locals, self.attributes, texts = [], {}, []
         self.shared = set()
         """Variables that may stand for what somebody else has, too."""
@@ -355,10 +358,18 @@ def _attributes(node, names):
         yield Mutant(node, {"attr": "deepcopy"}, node, LIKELY, "with `copy.deepcopy` for {}", node)
     for name in names.others(base.id) if base.id not in ("self", "cls") else ():
         yield Mutant(base, {"id": name}, node, UNLIKELY, "with `" + name + "." + node.attr + "` for {}", node)
+    word = _first_word(node.attr)
+    alike = [one for one in names.of_class if _first_word(one) == word and one != node.attr]
+    for name in alike[:_MAX_NAMES] if base.id == "self" and len(word) >= _MIN_WORD else ():
+        yield Mutant(node, {"attr": name}, node, POSSIBLE, "with `self." + name + "` for {}", node)
     for name in names.attributes[base.id][: _MAX_NAMES + 1]:
         if name != node.attr:
             text = "with `" + base.id + "." + name + "` for {}"
             yield Mutant(node, {"attr": name}, node, UNLIKELY, text, node)
+
+
+def _first_word(name):
+    return name.strip("_").partition("_")[0]
 
 
 _MAKERS = (
