@@ -111,6 +111,12 @@ def test_a_module_that_the_test_itself_imports_is_changed(diagnose: Diagnose) ->
     assert (2, "with `0` for `1`", 0) in changes(found)
 
 
+def test_a_change_that_is_no_code_is_not_tried(diagnose: Diagnose) -> None:
+    shop = "def f(n):\n    for i in range(n):\n        n = i\n        if i > 1:\n            break\n    return n\n"
+    tests = "    def test_bad(self):\n        self.assertEqual(f(3), 1)\n"
+    assert (4, "with `>=` in `i > 1`", 0) in changes(mutation(diagnose, shop, tests))
+
+
 def test_changed_code_removes_and_writes_no_files_of_the_repository(
     diagnose: Diagnose, state: State, tmp_path: Path
 ) -> None:

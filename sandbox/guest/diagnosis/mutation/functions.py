@@ -55,7 +55,7 @@ class Loaded:
     def compile(self, function):
         """(function object, its new code) for a function whose syntax tree is changed, and those inside it.
 
-        None if the changed code does not fit: it uses other variables of functions around it.
+        None if the changed code does not fit: it is no code, or uses other variables of functions around it.
         """
         body = function.node
         decorators, body.decorator_list = body.decorator_list, []
@@ -63,6 +63,8 @@ class Loaded:
             flags = self._flags.get(function.filename, 0)
             tree = ast.fix_missing_locations(_module_of(function))
             code = compile(tree, function.filename, "exec", flags, dont_inherit=True)
+        except SyntaxError:  # a `break` that was moved out of its loop
+            return None
         finally:
             body.decorator_list = decorators
         changed, lines = [], {body.lineno: function.first_line}
