@@ -63,7 +63,7 @@ PER_CALL = {
     "llama-index": Client("llama-index", "llama_index_client.py"),
 }
 ON_THE_NETWORK = {**ALL, **{f"{name}-session-per-call": client for name, client in PER_CALL.items()}}
-# The frameworks use the SDK's transport.
+# The other frameworks use the transport of the SDK, which is among these.
 OVER_SSE = (
     "mcp-new-era",
     "mcp-old-era",
@@ -121,9 +121,8 @@ def test_client_that_starts_a_server_for_each_call_mends_the_sample(name: str, n
 def test_a_first_change_by_a_client_that_starts_a_server_for_each_call_says_that_it_is_lost(run: Run) -> None:
     server = {"transport": "stdio", "command": [*COMMAND, "--repo", str(SAMPLE)], "env": passed()}
     (change,) = [_without_handle(step.arguments) for step in STEPS if step.tool == "rewrite"]
-    changed, after = run(PER_CALL["langchain"], {**server, "calls": [("rewrite", change), ("diff", {})]})[
-        "answers"
-    ]
+    seen = run(PER_CALL["langchain"], {**server, "calls": [("rewrite", change), ("diff", {})]})
+    changed, after = seen["answers"]
     assert "the change is lost" in changed and "`--keep-sessions`" in changed
     assert "`--keep-sessions`" in after
 

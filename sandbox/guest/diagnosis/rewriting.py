@@ -35,7 +35,6 @@ CAUGHT = "_@caught"
 FRAME = "_@frame"
 """Local variable with the number of its frame. No program can have it, and `import *` leaves it out."""
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _PURE = frozenset(
     "abs all any bool callable divmod enumerate filter float frozenset getattr hasattr hash id int isinstance"
     " issubclass iter len list dict set tuple map max min next ord chr pow print range repr reversed round"

@@ -6,7 +6,7 @@ import ast
 import re
 
 from .sites import MUTATORS
-from .syntax_trees import has_docstring
+from .syntax_trees import DEFINITIONS, has_docstring, own_attribute
 
 MAX_SOURCE = 4 << 20
 _MAX_TEXT = 120
@@ -14,7 +14,6 @@ _DISPLAYS = (ast.List, ast.Tuple, ast.ListComp)
 _REPEATING = ("fromkeys", "repeat")
 _MIN_SHAPE = 40
 """Nodes and names below which functions are alike by chance."""
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class Sources:
@@ -73,7 +72,7 @@ class Sources:
         """(first, last line) of a class before its first method, by its qualified name; (0, 0) if it is not there."""
         for path, node in _classes_in(self.tree(filename)):
             if path == name:
-                methods = [_first_line(one) for one in node.body if isinstance(one, _DEFINITIONS)]
+                methods = [_first_line(one) for one in node.body if isinstance(one, DEFINITIONS)]
                 return node.lineno, min(methods) - 1 if methods else node.end_lineno or node.lineno
         return 0, 0
 
@@ -86,7 +85,7 @@ class Sources:
     def writers_of(self, filename, name):
         """(qualified name, line) of each function of a file that sets or changes a global, or an attribute: `.seen`."""
         for function, node in _definitions_in(self.tree(filename)):
-            if isinstance(node, _DEFINITIONS):
+            if isinstance(node, DEFINITIONS):
                 line = next(_lines_that_change(node, name), 0)
                 if line:
                     yield function, line
@@ -94,7 +93,7 @@ class Sources:
     def alike(self, filename, number):
         """(qualified name, line) of the functions of a file that do what the one at a line does, with other names."""
         functions = [
-            each for each in _definitions_in(self.tree(filename)) if isinstance(each[1], _DEFINITIONS)
+            each for each in _definitions_in(self.tree(filename)) if isinstance(each[1], DEFINITIONS)
         ]
         _, start, _ = self._function(filename, number)
         wanted = next((node for _, node in functions if _first_line(node) == start), None)
@@ -165,7 +164,7 @@ def _shape(function):
 def _functions_in(tree):
     """Yield (qualified name, first line, last line) of all functions."""
     for name, node in _definitions_in(tree):
-        if isinstance(node, _DEFINITIONS):
+        if isinstance(node, DEFINITIONS):
             yield name, _first_line(node), node.end_lineno or node.lineno
 
 
@@ -185,7 +184,7 @@ def _definitions_in(tree):
         node, prefix = waiting.pop()
         for child in ast.iter_child_nodes(node):
             name = prefix
-            if isinstance(child, (*_DEFINITIONS, ast.ClassDef)):
+            if isinstance(child, (*DEFINITIONS, ast.ClassDef)):
                 name = prefix + child.name
                 yield name, child
                 name += "."
@@ -263,7 +262,6 @@ def _sets_on_instance(owner, name):
         isinstance(node, ast.Attribute)
         and node.attr == name
         and isinstance(node.ctx, ast.Store)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "self"
+        and own_attribute(node)
         for node in ast.walk(owner)
     )

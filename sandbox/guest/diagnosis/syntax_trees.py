@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 RECORD = "_@record"
 """Name of the function that records a value."""
 _OF_PYTEST = ("@py_format", "@pytest_ar", "@py_builtins")
@@ -58,6 +59,11 @@ def short_text(node):
     if isinstance(node, ast.Constant):
         return repr(node.value)[:30]
     return "…"
+
+
+def own_attribute(node):
+    """True for `self.x`."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def constant_value(node):

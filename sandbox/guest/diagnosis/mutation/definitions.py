@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import ast
 
-from ..syntax_trees import assigns_each
-from .mutant import DEFINITIONS
+from ..syntax_trees import DEFINITIONS, assigns_each, own_attribute
+from .mutant import last_name
 
 _MAX_BASES = 8
 _MAX_NAMESAKES = 3
@@ -89,7 +89,7 @@ class Definitions:
             known.add(one)
             for part in node.body:
                 (methods if isinstance(part, DEFINITIONS) else others).append(part)
-            waiting += [getattr(base, "id", None) or getattr(base, "attr", None) for base in node.bases]
+            waiting += map(last_name, node.bases)
         return sorted(methods, key=lambda one: one.name != "__init__"), others
 
 
@@ -137,11 +137,6 @@ def _default_of(value):
         if one.arg in ("factory", "default_factory"):
             return ast.Call(func=one.value, args=[], keywords=[])
     return value
-
-
-def own_attribute(node):
-    """True for `self.x`."""
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def _assigned(node):

@@ -12,8 +12,8 @@ import sys
 import types
 
 from ...debugger.isolation.pristine import os
+from ..syntax_trees import DEFINITIONS
 
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _FUTURE = 0
 for _name in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _name).compiler_flag
@@ -107,7 +107,7 @@ def functions_in(filename, tree):
     while waiting:
         node, path, owner = waiting.pop()
         for one in ast.iter_child_nodes(node):
-            if isinstance(one, _DEFINITIONS):
+            if isinstance(one, DEFINITIONS):
                 yield Function(filename, path + one.name, one, owner)
             elif isinstance(one, ast.ClassDef):
                 waiting.append((one, f"{path}{one.name}.", one.name))

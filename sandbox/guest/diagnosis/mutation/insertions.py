@@ -7,16 +7,26 @@ from __future__ import annotations
 import ast
 import copy
 
-from .definitions import container_text, own_attribute
-from .mutant import LIKELY, POSSIBLE, UNLIKELY, Mutant, braced, parsed
+from ..sites import MUTATORS
+from ..syntax_trees import has_docstring, own_attribute, parameters
+from .definitions import container_text
+from .mutant import (
+    LIKELY,
+    POSSIBLE,
+    UNLIKELY,
+    Mutant,
+    blocks_in,
+    braced,
+    expression,
+    last_name,
+    local_names,
+    parsed,
+)
 
 _MAX_ATTRIBUTES, _MAX_KEYS, _MAX_CALLED = 6, 3, 3
 _MAX_ARGUMENTS, _MAX_MOVED = 4, 4
 _MIN_COMMON = 5
 """Characters that names have in common which mean the same."""
-_CHANGING = (
-    "append", "extend", "insert", "add", "update", "pop", "remove", "discard", "clear", "sort", "reverse", "setdefault",
-)  # fmt: skip
 _LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try)
 _MOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.If, ast.Delete)
@@ -25,7 +35,7 @@ _MOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.If, ast.Delete)
 def insertions_of(function, executed, definitions):
     """Yield changes of a `Function` that add something at lines that have run."""
     node = function.node
-    first = 1 if ast.get_docstring(node, clean=False) is not None else 0
+    first = int(has_docstring(node.body))
     if not node.body[first:]:
         return
     names = [one.arg for one in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]
@@ -48,7 +58,7 @@ class _Ends:
     """Adds statements at the start and at the end of a function."""
 
     def __init__(self, node, first, executed):
-        self._node, self._first, self._executed = node, first, executed
+        self._node, self._first = node, first
         last = node.body[-1]
         self._last = len(node.body) - isinstance(last, ast.Return)
         self.has_end = last.lineno in executed and not isinstance(last, ast.Raise)
@@ -71,7 +81,7 @@ def _copies_of_parameters(node, names, ends):
     for one in ast.walk(node):
         if isinstance(one, (ast.Subscript, ast.Attribute)) and not isinstance(one.ctx, ast.Load):
             changed[getattr(one.value, "id", None)] = True
-        elif isinstance(one, ast.Call) and getattr(one.func, "attr", None) in _CHANGING:
+        elif isinstance(one, ast.Call) and getattr(one.func, "attr", None) in MUTATORS:
             changed[getattr(one.func.value, "id", None)] = True
         elif isinstance(one, ast.AugAssign):
             changed[getattr(one.target, "id", None)] = True
@@ -88,8 +98,7 @@ def _copies_of_parameters(node, names, ends):
 
 def _fresh_caches(node, ends):
     """With an empty container for one that is no local variable, and that it both looks something up in and writes to."""
-    own = {one.arg for one in ast.walk(node) if isinstance(one, ast.arg)}
-    own |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    own = local_names(node)
     written, read = {}, set()
     for one in ast.walk(node):
         if isinstance(one, ast.Subscript):
@@ -173,9 +182,10 @@ def _moved(node, names, definitions, ends):
                 read[one.value.id, one.attr] = True
             else:
                 written.add((one.value.id, one.attr))
-    for name, attribute in [
+    moved = [
         one for one in read if one not in written and one[0] != "self" and one[1] in definitions.left_empty
-    ][:_MAX_MOVED]:
+    ]
+    for name, attribute in moved[:_MAX_MOVED]:
         text = f"{name}.{attribute} = {definitions.left_empty[attribute]}"
         yield ends.at_end(text, POSSIBLE, f"with `{text}` at its end")
 
@@ -191,7 +201,7 @@ def _without(name, key):
 def _handed_on(function, executed, definitions):
     """With arguments that calls leave to their defaults: variables and attributes of the same name, the other flag."""
     node = function.node
-    names = {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
+    names = set(parameters(node.args))
     names |= {
         one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
     }
@@ -199,7 +209,7 @@ def _handed_on(function, executed, definitions):
     for call in ast.walk(node):
         if not isinstance(call, ast.Call) or call.lineno not in executed:
             continue
-        called = getattr(call.func, "attr", None) or getattr(call.func, "id", None)
+        called = last_name(call.func)
         given = {one.arg for one in call.keywords}
         if called is None or None in given:
             continue
@@ -225,18 +235,15 @@ def _means(attribute, name):
 
 
 def _with_keyword(call, name, value, likelihood):
-    expression = parsed(value, call)[0].value
-    keywords = [*call.keywords, ast.copy_location(ast.keyword(arg=name, value=expression), call)]
+    given = ast.keyword(arg=name, value=expression(value, call))
+    keywords = [*call.keywords, ast.copy_location(given, call)]
     return Mutant(call, {"keywords": keywords}, call, likelihood, f"with `{name}={value}` in {{}}", call)
 
 
 def _of_blocks(function, executed):
     """With statements moved out of a block and into it, a `break`, a `finally`."""
     for owner in ast.walk(function):
-        for field in ("body", "orelse", "finalbody"):
-            block = getattr(owner, field, None)
-            if type(block) is not list or isinstance(owner, ast.ClassDef):
-                continue
+        for field, block in blocks_in(owner):
             for index, one in enumerate(block):
                 if one.lineno in executed:
                     yield from _of_statement(owner, field, block, index)

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import ast
 
+from ..syntax_trees import DEFINITIONS
+
 _MAX_TEXT = 70
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _EFFECTS = (ast.Expr, ast.Return, ast.Raise, *DEFINITIONS)
 _BLUNT = "without", "if it returned at once"
 LIKELY, POSSIBLE, UNLIKELY = 0, 1, 2
@@ -42,34 +43,56 @@ class Mutant:
         return text.format(*(part if type(part) is str else _source(part, lines) for part in parts))
 
 
+def parsed(text, at, **parts):
+    """Parse statements, which get the position of a node. Names that stand for `parts` are replaced by these."""
+    tree = ast.parse(text)
+    for one in ast.walk(tree):
+        if hasattr(one, "lineno"):
+            ast.copy_location(one, at)
+    return _Filling(parts).visit(tree).body
+
+
+def expression(text, at, **parts):
+    """Parse one expression as `parsed` does."""
+    return parsed(text, at, **parts)[0].value
+
+
+class _Filling(ast.NodeTransformer):
+    """Puts nodes in the place of names."""
+
+    def __init__(self, parts):
+        self._parts = parts
+
+    def visit_Name(self, node):
+        return self._parts.get(node.id, node)
+
+
 def copied(node):
-    module = ast.Call(
-        func=ast.Name(id="__import__", ctx=ast.Load()), args=[ast.Constant(value="copy")], keywords=[]
-    )
-    function = ast.Attribute(value=module, attr="copy", ctx=ast.Load())
-    return placed(ast.Call(func=function, args=[node], keywords=[]), node)
+    return expression("__import__('copy').copy(_it)", node, _it=node)
 
 
-def call_of(name, node):
-    return placed(ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=[node], keywords=[]), node)
+def blocks_in(node):
+    """Yield (field, statements) of the blocks of a node, but for the body of a class."""
+    for field in ("body", "orelse", "finalbody"):
+        block = getattr(node, field, None)
+        if type(block) is list and not isinstance(node, ast.ClassDef):
+            yield field, block
 
 
-def placed(made, node):
-    """Give new nodes the position of an old one, which is among them."""
-    for one in ast.walk(made):
-        if not hasattr(one, "lineno") and isinstance(one, ast.expr):
-            ast.copy_location(one, node)
-    return made
+def local_names(function):
+    """Names that a function binds: parameters and variables, also those of functions in it."""
+    found = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.arg):
+            found[node.arg] = True
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found[node.id] = True
+    return list(found)
 
 
-def parsed(text, at):
-    """Parse statements, which get the position of a node."""
-    made = ast.parse(text).body
-    for statement in made:
-        for one in ast.walk(statement):
-            if hasattr(one, "lineno"):
-                ast.copy_location(one, at)
-    return made
+def last_name(node):
+    """`c` of `a.b.c`; None if it is neither a name nor an attribute."""
+    return getattr(node, "attr", None) or getattr(node, "id", None)
 
 
 def braced(text):

@@ -8,8 +8,21 @@ import ast
 import builtins
 import copy
 
+from ..syntax_trees import has_docstring
 from .insertions import insertions_of
-from .mutant import LIKELY, POSSIBLE, UNLIKELY, Mutant, braced, call_of, copied, parsed, placed
+from .mutant import (
+    LIKELY,
+    POSSIBLE,
+    UNLIKELY,
+    Mutant,
+    blocks_in,
+    braced,
+    copied,
+    expression,
+    last_name,
+    local_names,
+    parsed,
+)
 
 _MAX_NAMES = 6
 _MAX_SHORT = 2
@@ -55,15 +68,13 @@ def mutants_of(changed, executed, definitions):
     function = changed.node
     names = _Names(function, definitions, changed.owner)
     for node in ast.walk(function):
-        for field in ("body", "orelse", "finalbody"):
-            block = getattr(node, field, None)
-            if type(block) is list and not isinstance(node, ast.ClassDef):
-                yield from _of_block(node, field, block, executed, names)
+        for field, block in blocks_in(node):
+            yield from _of_block(node, field, block, executed, names)
         if _has_run(node, executed):
             for make in _MAKERS:
                 if isinstance(node, make[0]):
                     yield from make[1](node, names)
-    first = 1 if ast.get_docstring(function, clean=False) is not None else 0
+    first = int(has_docstring(function.body))
     if not function.name.startswith("__") and function.body[first:]:
         at_once = ast.copy_location(ast.Return(value=None), function.body[first])
         body = [*function.body[:first], at_once, *_generating(function)]
@@ -77,32 +88,25 @@ class _Names:
     def __init__(self, function, definitions, owner):
         self.definitions = definitions
         self.of_class = sorted(definitions.state(owner).attributes) if owner else []
-        self.locals, self.attributes, texts = [], {}, []
+        self.locals = local_names(function)
+        self.attributes, self.texts = {}, []
         self.shared = set()
         """Variables that may stand for what somebody else has, too."""
         self.effects = set()
         """Calls whose result nobody takes."""
         for node in ast.walk(function):
-            name = None
             if isinstance(node, ast.Expr):
                 self.effects.add(node.value)
             elif isinstance(node, (ast.Assign, ast.AnnAssign)) and _hands_out(node.value):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 self.shared.update(one.id for one in targets if isinstance(one, ast.Name))
-            if isinstance(node, ast.arg):
-                name = node.arg
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                name = node.id
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 known = self.attributes.setdefault(node.value.id, [])
                 if node.attr not in known:
                     known.append(node.attr)
             elif isinstance(node, ast.Constant) and type(node.value) is str:
-                if 0 < len(node.value) <= _MAX_SHORT and node.value not in texts:
-                    texts.append(node.value)
-            if name and name not in self.locals:
-                self.locals.append(name)
-        self.texts = texts
+                if 0 < len(node.value) <= _MAX_SHORT and node.value not in self.texts:
+                    self.texts.append(node.value)
 
     def others(self, name):
         return [one for one in self.locals if one not in (name, "self", "cls")][:_MAX_NAMES]
@@ -132,8 +136,7 @@ def _of_block(owner, field, block, executed, names):
 
 def _hands_out(value):
     """True for an expression that gives an object which it does not make: an attribute, an item, `getattr(…)`."""
-    called = value.func if isinstance(value, ast.Call) else None
-    name = getattr(called, "attr", None) or getattr(called, "id", None)
+    name = last_name(value.func) if isinstance(value, ast.Call) else None
     return isinstance(value, _READ) or name in ("getattr", *_LOOK_UPS)
 
 
@@ -187,8 +190,7 @@ def _operands(node, names):
     if len(node.values) > 2:
         return
     if isinstance(node.op, ast.Or) and isinstance(first, (*_READ, ast.Call)):
-        is_there = ast.Compare(left=first, ops=[ast.IsNot()], comparators=[ast.Constant(value=None)])
-        chosen = placed(ast.IfExp(test=is_there, body=first, orelse=second), node)
+        chosen = expression("_a if _a is not None else _b", node, _a=first, _b=second)
         yield Mutant(
             node, {"values": [chosen, chosen]}, node, LIKELY, "with {} only where {} is None", second, first
         )
@@ -211,14 +213,11 @@ def _operators(node, names):
         sides = {"left": node.right, "right": node.left}
         yield Mutant(node, sides, node, POSSIBLE, "with {} before {}", node.right, node.left)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
-        each = {
-            "left": _each_anew(node.left, node.right),
-            "right": ast.copy_location(ast.Constant(value=1), node),
-        }
         if len(node.left.elts) == 1:
-            yield Mutant(
-                node, each, node, LIKELY, "with a {} of its own each time in {}", node.left.elts[0], node
-            )
+            (one,) = node.left.elts
+            anew = expression("[_it for _ in range(_n)]", node.left, _it=one, _n=node.right)
+            each = {"left": anew, "right": expression("1", node)}
+            yield Mutant(node, each, node, LIKELY, "with a {} of its own each time in {}", one, node)
 
 
 def _merges(node, names):
@@ -231,21 +230,25 @@ def _merges(node, names):
 def _unwrapped(node):
     """Without a call that converts a value."""
     method = isinstance(node.func, ast.Attribute)
-    name = node.func.attr if method else getattr(node.func, "id", "")
+    name = last_name(node.func)
     value = node.args[0] if node.args else (node.func.value if method else None)
     if value is None or node.keywords or len(node.args) > 1 or isinstance(value, ast.Starred):
         return
     if name in _CONVERTING or (node.args and not _is_class(node.func)):
-        same = parsed("lambda it: it", node)[0].value
+        same = {"func": expression("[_it].pop", node, _it=value), "args": []}
         likelihood = POSSIBLE if name in _CONVERTING else UNLIKELY
-        yield Mutant(node, {"func": same, "args": [value]}, node, likelihood, "with {} for {}", value, node)
+        yield Mutant(node, same, node, likelihood, "with {} for {}", value, node)
 
 
 def _one_more(node):
     """With another length: one more, one less."""
-    for text, told in (("lambda it: len(it) + 1", "+ 1"), ("lambda it: len(it) - 1", "- 1")):
-        other = parsed(text, node)[0].value
-        yield Mutant(node, {"func": other}, node, POSSIBLE, "with `" + told + "` after {}", node)
+    for number in (1, -1):
+        other = {
+            "func": expression("len(_it).__add__", node, _it=node.args[0]),
+            "args": [expression(str(number), node)],
+        }
+        sign = "+" if number > 0 else "-"
+        yield Mutant(node, other, node, POSSIBLE, "with `" + sign + " 1` after {}", node)
 
 
 def _calls(node, names):
@@ -256,19 +259,13 @@ def _calls(node, names):
         yield from _one_more(node)
     if called == "append" and len(node.args) == 1:
         first = {
-            "func": ast.copy_location(
-                ast.Attribute(value=node.func.value, attr="insert", ctx=ast.Load()), node
-            ),
-            "args": [ast.copy_location(ast.Constant(value=0), node), *node.args],
+            "func": expression("_to.insert", node, _to=node.func.value),
+            "args": [expression("0", node), *node.args],
         }
         yield Mutant(node, first, node, UNLIKELY, "with {} at the front in {}", node.args[0], node)
     elif called == "update" and len(node.args) == 1 and not node.keywords:
-        given = parsed("{_k: _v for _k, _v in dict(_it).items() if _k not in _to}", node)[0].value
-        for one in ast.walk(given):
-            for field in ("args", "comparators"):
-                parts = getattr(one, field, None)
-                if parts and getattr(parts[0], "id", "") in ("_it", "_to"):
-                    parts[0] = node.args[0] if parts[0].id == "_it" else node.func.value
+        new = "{_k: _v for _k, _v in dict(_it).items() if _k not in _to}"
+        given = expression(new, node, _it=node.args[0], _to=node.func.value)
         yield Mutant(node, {"args": [given]}, node, LIKELY, "with only new keys in {}", node)
     for index, one in enumerate(node.keywords):
         rest = [*node.keywords[:index], *node.keywords[index + 1 :]]
@@ -300,9 +297,9 @@ def _values(node, names):
         return
     yield from _copies(node, "value", value)
     called = value.func if isinstance(value, ast.Call) else None
-    name = getattr(called, "attr", None) or getattr(called, "id", None)
+    name = last_name(called)
     if isinstance(value, ast.GeneratorExp) or name in _ITERATORS or names.definitions.is_generator(name):
-        fields = {"value": call_of("list", value)}
+        fields = {"value": expression("list(_it)", value, _it=value)}
         yield Mutant(node, fields, value, LIKELY, "with a list of {}", value)
     elif getattr(called, "attr", None) in _LOOK_UPS or (
         isinstance(node, ast.Return) and isinstance(called, _READ) and not _is_class(called)
@@ -314,13 +311,13 @@ def _is_class(called):
     """True for what has the name of a class: what it makes is nobody else's."""
     if isinstance(called, ast.Name) and isinstance(getattr(builtins, called.id, None), type):
         return True
-    return (getattr(called, "attr", None) or getattr(called, "id", ""))[:1].isupper()
+    return (last_name(called) or "")[:1].isupper()
 
 
 def _loops(node, names):
-    taken = call_of("list", node.iter)
+    taken = expression("list(_it)", node.iter, _it=node.iter)
     yield Mutant(node, {"iter": taken}, node.iter, POSSIBLE, "over a copy of {}", node.iter)
-    backwards = call_of("reversed", call_of("list", node.iter))
+    backwards = expression("reversed(list(_it))", node.iter, _it=node.iter)
     yield Mutant(node, {"iter": backwards}, node.iter, UNLIKELY, "with {} in reverse", node.iter)
 
 
@@ -329,10 +326,9 @@ def _for(node, names):
     targets = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
     for one in targets:
         if isinstance(one, ast.Name):
-            read = ast.copy_location(ast.Name(id=one.id, ctx=ast.Load()), one)
-            store = ast.copy_location(ast.Assign(targets=[one], value=copied(read)), one)
+            store = parsed(f"{one.id} = __import__('copy').copy({one.id})", one)
             yield Mutant(
-                node, {"body": [store, *node.body]}, node, POSSIBLE, "with a copy of {} each time", one
+                node, {"body": [*store, *node.body]}, node, POSSIBLE, "with a copy of {} each time", one
             )
 
 
@@ -414,11 +410,3 @@ def _generating(function):
     if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(function)):
         return [ast.copy_location(ast.Expr(value=ast.Yield(value=None)), function.body[-1])]
     return []
-
-
-def _each_anew(one, number):
-    """`[x for _ in range(n)]` for `[x] * n`."""
-    counted = call_of("range", number)
-    target = ast.copy_location(ast.Name(id="_", ctx=ast.Store()), number)
-    generator = ast.comprehension(target=target, iter=counted, ifs=[], is_async=0)
-    return ast.copy_location(ast.ListComp(elt=one.elts[0], generators=[generator]), one)

@@ -103,10 +103,11 @@ class MutationObserver:
 
     @guarded
     def _try_changes(self):
-        problem = self._problem()
+        problem, lines = self._problem(), []
         if not problem:
-            import_modules({path for path, _, _ in self._lines()}, self.job.root, self.job.relative)
-            problem = self._problem()
+            lines = list(self._lines())
+            import_modules({path for path, _, _ in lines}, self.job.root, self.job.relative)
+            problem = self._problem()  # modules may start threads
         if problem:
             self.job.write({"problem": problem})
             return
@@ -121,11 +122,11 @@ class MutationObserver:
             self.job.write({"problem": problem})
             return
         trial.expect(base)
-        loaded = Loaded(self.job.relative, {path for path, _, _ in self._lines()})
+        loaded = Loaded(self.job.relative, {path for path, _, _ in lines})
         result: dict = {"tried": 0, "others": len(trial.others)}
         self.job.write(result)
         tried = []
-        for function, mutant in self._plan(loaded):
+        for function, mutant in self._plan(loaded, lines):
             if trial.is_over():
                 result["cut"] = "the time for it was over"
                 break
@@ -173,10 +174,10 @@ class MutationObserver:
             if path.endswith(".py") and not self.job.is_test_code(os.path.join(self.job.root, path)):
                 yield path, line, score
 
-    def _plan(self, loaded):
+    def _plan(self, loaded, lines):
         """Yield (function, change of it), the most promising first."""
         scores = {}
-        for path, line, score in self._lines():
+        for path, line, score in lines:
             scores.setdefault(path, {})[line] = score
         raised = self._spectrum["plain"].get("path"), self._spectrum["plain"].get("line")
         recorded, ranks = self.job.read("recording.json"), {}
