@@ -7,10 +7,11 @@ import os
 import re
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
+
+from mcp_server.tasks.importing import trees
 
 ROOT = Path(__file__).resolve().parent.parent
 UV = Path(sys.executable).with_name("uv")
@@ -56,9 +57,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sdist")
     subprocess.run([UV, "build", "--sdist", "-q", "-o", folder, ROOT], check=True, capture_output=True)
     (archive,) = folder.glob("*.tar.gz")
-    with tarfile.open(archive) as tar:
-        tar.extractall(folder, filter="data")
-    return next(path for path in folder.iterdir() if path.is_dir())
+    return trees.unpack(archive, folder / "unpacked")
 
 
 def test_a_source_distribution_has_all_that_its_readme_speaks_of(sdist: Path) -> None:

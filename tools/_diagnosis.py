@@ -21,6 +21,7 @@ from sandbox.session.diagnosis import (
     OnlyCall,
     Parting,
     Place,
+    ReadAttribute,
     Recording,
     Spectrum,
     Suspect,
@@ -46,6 +47,7 @@ _MAX_LINKS, _FEW_LINKS = 6, 3
 """Links of the way back from a wrong value, and from another one: it often misses the cause."""
 _MAX_CALL = 150
 _MAX_ONLY = 2
+_MAX_ATTRIBUTES = 2
 _MAX_FAILURE = 100
 _MAX_COMPARISON = 1500
 _MAX_LENGTH = 2500
@@ -64,6 +66,7 @@ def render_diagnosis(found: Diagnosis) -> str:
     parts = [
         *_difference_text(recording.difference),
         *map(_written_line, recording.written),
+        *_attributes_text(recording),
         *signal_lines(recording.signals),
         *mutation_lines(found.mutation, shown.changes),
         *(findings if shown.is_sure else []),
@@ -92,6 +95,22 @@ def _failing_line(one: FailingTest) -> str:
 def _written_line(one: Written) -> str:
     value = f" = {shorten(one.value, _MAX_FAILURE)}" if one.value else ""
     return f".{one.name}{value} of the failing line was set at {format_place(one)}: {shorten(one.text)}"
+
+
+def _attributes_text(recording: Recording) -> list[str]:
+    """Where attributes were set that functions of the failure have read, but for those of the failing line."""
+    told = {(one.path, one.line) for one in recording.written}
+    others = [one for one in recording.attributes if (one.path, one.line) not in told]
+    return [_attribute_line(one) for one in others[:_MAX_ATTRIBUTES]]
+
+
+def _attribute_line(one: ReadAttribute) -> str:
+    value = f" = {shorten(one.value, _MAX_FAILURE)}" if one.value else ""
+    made = f"; made at {format_place(one.maker)}: {shorten(one.maker.text, 70)}" if one.maker else ""
+    read = f"{one.read.function.rpartition('.')[2]}():{one.read.line}"
+    return (
+        f".{one.name}{value}, read in {read}, was set at {format_place(one)}: {shorten(one.text, 70)}{made}"
+    )
 
 
 def _difference_text(one: Difference | None) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from sandbox.errors import InvalidArgument, NotFound
 from sandbox.session.diagnosis import (
     Alias,
     Alike,
+    CodeChange,
     Diagnosis,
     Helper,
     Kept,
@@ -71,7 +73,7 @@ _LITTLE_FILE = 600
 _LITTLE_MORE = 1.5
 """Length of such a file to that of its function up to which it is shown after other functions, too."""
 
-_MAX_HELPERS, _MAX_HELPER = 2, 400
+_MAX_HELPERS, _MAX_HELPER = 3, 400
 """Short functions that a line shown has called, and characters of one."""
 _MAX_SOUGHT, _MAX_LINES = 20, 80
 """Functions among which these are sought; lines of one, with its docstring."""
@@ -125,6 +127,7 @@ async def read_excerpts(
     names: dict[str, list[str]] = {}
     for place, *_ in wanted:
         names.setdefault(place.path, []).append(place.function)
+    callers_of = [] if is_refused else _callers_of(told_of.changes, found.recording)
     helpers = [] if is_refused else _helpers_of(wanted[:_AT_LENGTH], found.recording)
     excerpts: list[Excerpt] = []
     seen: set[tuple[str, tuple[int, int]]] = set()
@@ -133,7 +136,7 @@ async def read_excerpts(
             if len(files) == _MAX_FILES:
                 continue
             try:
-                called = [one.function for one in helpers if one.path == place.path]
+                called = [one.function for one in (*callers_of, *helpers) if one.path == place.path]
                 file, marks = await session.workspace.read_marked(
                     place.path, [*names[place.path], *called], unexecuted=True
                 )
@@ -172,10 +175,39 @@ async def read_excerpts(
     about = list(
         dict.fromkeys(line for places in wanted[:_AT_LENGTH] for line in _lines_about(places, files))
     )
+    told_lines = [_lines_in(one) for one in excerpts]
+    about = list(dict.fromkeys([*about, *(line for lines in told_lines[:_AT_LENGTH] for line in lines)]))
     helpers = [one for one in helpers if (one.by.path, one.by.line) in about]
     helpers.sort(key=lambda one: about.index((one.by.path, one.by.line)))
-    told_lines = {(one.path, int(line[1])) for one in excerpts for line in _NUMBER.finditer(one.text)}
-    return [*excerpts, *_short_helpers(helpers, told_lines.union(shown), files, values)]
+    sought = [*callers_of, *helpers]
+    await _read_files(session, sought, files)
+    told = {line for lines in told_lines for line in lines}
+    return [*excerpts, *_short_helpers(sought, told.union(shown), files, values)]
+
+
+def _lines_in(one: Excerpt) -> list[tuple[str, int]]:
+    """(path, line) of each line of an excerpt."""
+    return [(one.path, int(line[1])) for line in _NUMBER.finditer(one.text)]
+
+
+async def _read_files(
+    session: Session, sought: Sequence[Helper], files: dict[str, tuple[list[str], Marks]]
+) -> None:
+    """Add the files of the first functions that are not among `files`."""
+    for path in list(dict.fromkeys(one.path for one in sought))[:_MAX_FILES]:
+        if path not in files:
+            names = [one.function for one in sought if one.path == path]
+            with contextlib.suppress(InvalidArgument, NotFound):
+                file, marks = await session.workspace.read_marked(path, names, unexecuted=True)
+                files[path] = file.lines, marks
+
+
+def _callers_of(changes: Sequence[CodeChange], recording: Recording | None) -> list[Helper]:
+    """The functions that have called the one of the best change."""
+    callers = recording.callers if recording and changes else []
+    return [
+        one for one in callers if (one.by.path, one.by.function) == (changes[0].path, changes[0].function)
+    ]
 
 
 def _helpers_of(wanted: Sequence[Sequence[Place]], recording: Recording | None) -> list[Helper]:
@@ -227,6 +259,8 @@ def _short_helpers(
         lines = [line for path, line in shown if path == one.path]
         told = values.get((one.path, one.function), {})
         text = _excerpt(one, *files[one.path], lines, [one.line], told, _MAX_HELPER)
+        if text.partition("\n")[0].endswith(_PARTS):  # without values there may be room for all
+            text = _excerpt(one, *files[one.path], lines, [one.line], {}, _MAX_HELPER)
         if text and len(text) <= _MAX_HELPER and not text.partition("\n")[0].endswith(_PARTS):
             yield Excerpt(one.path, one.function, text)
             left -= 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from pydantic import BaseModel, Field, PrivateAttr, field_serializer
 
@@ -29,6 +29,14 @@ _NOT_RUN = (
 )
 _FEW = 60
 """Lines; several definitions of one name are shown if they have no more, else they are listed."""
+
+
+class Range(NamedTuple):
+    """Lines `first` to `last`, and the name of the definition that they are."""
+
+    first: int
+    last: int
+    name: str | None = None
 
 
 class Mark(BaseModel):
@@ -234,7 +242,7 @@ async def _is_file(session: Session, path: str) -> bool:
 
 async def _view_parts(session: Session, asked: Sequence[Selection]) -> ViewAnswer:
     files: dict[str, tuple[FileText, Marks]] = {}
-    shown: list[Part] = []
+    ranges: list[tuple[str, Range]] = []
     found: set[str | None] = set()
     failures: list[tuple[Selection, str]] = []
     for part in asked:
@@ -243,7 +251,7 @@ async def _view_parts(session: Session, asked: Sequence[Selection]) -> ViewAnswe
                 names = [one.name for one in asked if one.path == part.path and one.name]
                 is_wide = any(one.path == part.path and _may_be_long(one) for one in asked)
                 files[part.path] = await session.workspace.read_marked(part.path, names, unexecuted=is_wide)
-            shown += _shown(*files[part.path], part)
+            ranges += [(part.path, one) for one in _ranges(*files[part.path], part)]
         except (InvalidArgument, NotFound) as exc:
             if len(asked) == 1:
                 raise
@@ -254,9 +262,37 @@ async def _view_parts(session: Session, asked: Sequence[Selection]) -> ViewAnswe
     notes = list(
         dict.fromkeys(text for part, text in failures if part.name is None or part.name not in found)
     )
-    if not shown:
+    if not ranges:
         raise NotFound("\n".join(notes))
-    return _answer(shown, notes)
+    return _answer([_part(*files[path], *one) for path, one in join_overlaps(ranges)], notes)
+
+
+def join_overlaps(ranges: Sequence[tuple[str, Range]]) -> list[tuple[str, Range]]:
+    """Each line once: ranges of a file that have lines in common become one, at the place of the first.
+
+    But for a definition within many lines, of which some may be folded.
+    """
+    joined: list[tuple[str, Range]] = []
+    for path, one in ranges:
+        at = len(joined)
+        for index in range(len(joined) - 1, -1, -1):
+            other_path, other = joined[index]
+            both = _join(other, one) if other_path == path else None
+            if both is not None:
+                at, one = index, both
+                del joined[index]
+        joined.insert(at, (path, one))
+    return joined
+
+
+def _join(one: Range, other: Range) -> Range | None:
+    """The lines of two ranges that overlap; None if they don't, or are many: of many some may be folded."""
+    first, last = min(one.first, other.first), max(one.last, other.last)
+    if one.first > other.last or other.first > one.last or last - first >= _LONG:
+        return None
+    return next(
+        (each for each in (one, other) if (each.first, each.last) == (first, last)), Range(first, last)
+    )
 
 
 def _may_be_long(asked: Selection) -> bool:
@@ -266,14 +302,14 @@ def _may_be_long(asked: Selection) -> bool:
     return asked.end in (None, -1) or (asked.end or 0) - (asked.start or 1) >= _LONG
 
 
-def _shown(file: FileText, marks: Marks, asked: Selection) -> list[Part]:
-    """The parts of a file that one selection means.
+def _ranges(file: FileText, marks: Marks, asked: Selection) -> list[Range]:
+    """The lines of a file that one selection means.
 
     Raises:
         InvalidArgument: there are no such lines, or too many definitions of that name; NotFound: there is none.
     """
     if asked.name is None:
-        return [_part(file, marks, *line_range(file.path, len(file.lines), asked.start, asked.end))]
+        return [Range(*line_range(file.path, len(file.lines), asked.start, asked.end))]
     found = next((one for one in marks.definitions if one.name == asked.name), Definitions(name=asked.name))
     total = len(file.lines)
     places = [(name, max(first, 1), min(last, total)) for name, first, last in found.found if first <= total]
@@ -286,7 +322,7 @@ def _shown(file: FileText, marks: Marks, asked: Selection) -> list[Part]:
             f"{file.path} has {len(places)} definitions of {asked.name}: {listed}.",
             "Give the full name of one.",
         )
-    return [_part(file, marks, first, last, name) for name, first, last in places]
+    return [Range(first, last, name) for name, first, last in places]
 
 
 def _part(file: FileText, marks: Marks, first: int, last: int, name: str | None = None) -> Part:

@@ -206,9 +206,19 @@ class Difference(GuestData):
 
 
 class Helper(Place):
-    """A function that one of the calls has called, with the place of that call."""
+    """A function that one of the calls has called, with the place of that call; or one that has called it."""
 
     by: Place
+
+
+class ReadAttribute(Place):
+    """The last write of an attribute that one of the functions of the failure has read."""
+
+    name: Text
+    value: Text = ""
+    read: Place
+    maker: Place | None = None
+    """The line that made the object, if its constructor wrote it."""
 
 
 class Recording(GuestData):
@@ -231,12 +241,15 @@ class Recording(GuestData):
     values: Annotated[list[Found], Field(max_length=10)] = []
     caught: Annotated[list[CaughtException], Field(max_length=10)] = []
     written: Annotated[list[Written], Field(max_length=10)] = []
+    attributes: Annotated[list[ReadAttribute], Field(max_length=20)] = []
     signals: Annotated[list[Signal], Field(max_length=20)] = []
     alike: Annotated[list[Alike], Field(max_length=10)] = []
     calls: Annotated[list[Call], Field(max_length=50)] = []
     """Those that matter most, in order."""
     helpers: Annotated[list[Helper], Field(max_length=100)] = []
     """Functions that those have called, the most suspect first."""
+    callers: Annotated[list[Helper], Field(max_length=100)] = []
+    """Lines that have called those, with the place of the called one."""
     functions: Number = 0
     """Number of functions that the test has called."""
     suspects: Annotated[list[Suspect], Field(max_length=100)] = []

@@ -44,17 +44,19 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], Awaitable[list[Row]]]] = {
 
 
 async def main(chosen: argparse.Namespace) -> None:
-    """Measure the chosen parts and print them."""
+    """Measure the chosen parts and print them, those before one that fails, too."""
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as place:
-        for number, name in enumerate(chosen.only, 1):
-            sys.stderr.write(f"{name} ({number} of {len(chosen.only)}) …")
-            sys.stderr.flush()
-            begin = time.monotonic()
-            rows += await PARTS[name](Path(place) / name, chosen)
-            sys.stderr.write(f" {time.monotonic() - begin:.0f} s\n")
-    text = json.dumps([asdict(row) for row in rows], indent=1) if chosen.json else table(rows)
-    sys.stdout.write(text + "\n")
+    try:
+        with tempfile.TemporaryDirectory() as place:
+            for number, name in enumerate(chosen.only, 1):
+                sys.stderr.write(f"{name} ({number} of {len(chosen.only)}) …")
+                sys.stderr.flush()
+                begin = time.monotonic()
+                rows += await PARTS[name](Path(place) / name, chosen)
+                sys.stderr.write(f" {time.monotonic() - begin:.0f} s\n")
+    finally:
+        text = json.dumps([asdict(row) for row in rows], indent=1) if chosen.json else table(rows)
+        sys.stdout.write(text + "\n")
 
 
 def _names(text: str) -> list[str]:

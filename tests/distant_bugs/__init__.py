@@ -8,10 +8,10 @@ licence, whose text is in the package. The lists of `diagnose` were written with
 from __future__ import annotations
 
 import re
-import tarfile
 from pathlib import Path
 
 from mcp_server.tasks.folder import Task, load_task
+from mcp_server.tasks.importing import trees
 from sandbox.guest.diagnosis.sources import Sources
 
 NAMES = sorted(path.name.partition(".")[0] for path in Path(__file__).parent.glob("*.tar.xz"))
@@ -36,9 +36,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? ")
 
 def unpack(name: str, folder: Path) -> Task:
     """Unpack one of `NAMES` into `folder`."""
-    with tarfile.open(Path(__file__).with_name(f"{name}.tar.xz")) as archive:
-        archive.extractall(folder, filter="data")
-    return load_task(folder / name)
+    return load_task(trees.unpack(Path(__file__).with_name(f"{name}.tar.xz"), folder / "of" / name))
 
 
 def changed_functions(repo: Path, patch: str) -> set[tuple[str, str]]:

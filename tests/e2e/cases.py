@@ -8,12 +8,13 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from mcp_server.tasks.importing import trees
 
 PROJECT = Path(__file__).resolve().parents[2]
 SHARED = PROJECT.parent / "shared" / "cases"
@@ -87,10 +88,7 @@ class Case:
         if tree["kind"] == "dir":
             shutil.copytree(self.folder / tree["path"], target, symlinks=True)
         else:
-            with tarfile.open(self.folder / tree["path"]) as archive:
-                archive.extractall(place / "tar", filter="data")
-            (top,) = (place / "tar").iterdir()
-            top.rename(target)
+            trees.unpack(self.folder / tree["path"], place / "tar").rename(target)
         for path in (target, *target.rglob("*")):
             if not path.is_symlink():
                 path.chmod(path.stat().st_mode | (0o700 if path.is_dir() else 0o600))

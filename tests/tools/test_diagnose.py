@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sandbox.errors import NotFound
 from sandbox.session.debugger import Frame, Function
 from sandbox.session.diagnosis import Diagnosis, Link, ObjectClass, Place, Recording
 from sandbox.session.workspace import Marks
@@ -659,6 +660,8 @@ class Workspace:
     async def read_marked(
         self, path: str, names: list[str], *, unexecuted: bool
     ) -> tuple[SimpleNamespace, Marks]:
+        if path not in self._files:
+            raise NotFound(path)
         lines = self._files[path]
         spans = {name: [(name, *_span(lines, f"def {name}("))] for name in names}
         found = [{"name": name, "found": each} for name, each in spans.items()]
@@ -699,12 +702,13 @@ def log(lines):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        (5, ["total", "is_due", "first"]),  # its condition, then where the changed object comes from
-        (3, ["total", "made"]),
-        (6, ["total"]),  # too long
+        # Its condition, then where the changed object comes from, then those of the other lines shown.
+        (5, ["total", "is_due", "first", "made"]),
+        (3, ["total", "made", "first", "is_due"]),
+        (6, ["total", "first", "made", "is_due"]),  # without the one that is too long
     ],
 )
-async def test_short_functions_that_the_named_line_depends_on_are_shown(line: int, told: list[str]) -> None:
+async def test_short_functions_that_the_shown_lines_call_are_shown(line: int, told: list[str]) -> None:
     place = {"path": "shop.py", "line": line, "function": "total"}
     calls = {"made": 3, "first": 2, "is_due": 4, "log": 6}
     helpers = [
@@ -720,6 +724,41 @@ async def test_short_functions_that_the_named_line_depends_on_are_shown(line: in
     session = Workspace(shop=HELPED + "# more\n" * 500)
     excerpts = await read_excerpts(session, found, [], 3000)  # type: ignore[arg-type] - all that it uses of one
     assert [one.function for one in excerpts] == told
+
+
+async def test_the_caller_of_a_changed_function_is_shown_if_it_is_short() -> None:
+    changed = {"path": "dates.py", "line": 2, "function": "is_late"}
+    callers = [
+        {"path": path, "line": line, "function": name, "by": changed}
+        for path, line, name in (("shop.py", 19, "log"), ("shop.py", 4, "total"), ("lost.py", 1, "gone"))
+    ]
+    change = {**changed, "change": "without `x`"}
+    found = Diagnosis.model_validate(
+        {"recording": {"callers": callers}, "mutation": {"tried": 1, "passing": 1, "changes": [change]}}
+    )
+    late = "def is_late(lines):\n    return lines\n" + "# more\n" * 500
+    session = Workspace(dates=late, shop=HELPED + "# more\n" * 500)
+    excerpts = await read_excerpts(session, found, [], 3000)  # type: ignore[arg-type] - all that it uses of one
+    assert [one.function for one in excerpts] == ["is_late", "total"]
+
+
+def test_where_attributes_were_set_that_functions_of_the_failure_read() -> None:
+    place = {"path": "shop.py", "function": "Order.__init__", "line": 3, "text": "self.rate = rate"}
+    read = {"path": "shop.py", "function": "Order.total", "line": 9}
+    maker = {"path": "cart.py", "function": "order", "line": 5, "text": "return Order(rate)"}
+    written = {"path": "shop.py", "function": "Order.clear", "line": 7, "text": "self.lines = None"}
+    attributes = [
+        {**place, "name": "rate", "value": "3", "read": read, "maker": maker},
+        {**written, "name": "lines", "read": read},
+        {**written, "name": "others", "read": read, "line": 8},
+    ]
+    assert diagnosis(recording={"attributes": attributes}) == (
+        ".rate = 3, read in total():9, was set at shop.py:3 Order.__init__(): self.rate = rate;"
+        " made at cart.py:5 order(): return Order(rate)\n"
+        ".lines, read in total():9, was set at shop.py:7 Order.clear(): self.lines = None"
+    )
+    told = diagnosis(recording={"written": [{**written, "name": "lines"}], "attributes": attributes[1:2]})
+    assert told == ".lines of the failing line was set at shop.py:7 Order.clear(): self.lines = None"
 
 
 def test_signals_without_their_places_are_not_told() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sandbox.errors import InvalidArgument
 from tools._catalog import catalog
 from tools._selection import Selection, parse
 from tools._truncation import LIMIT, WIDE_LIMIT, truncate
-from tools.view import Part, ViewAnswer, render, take_usable
+from tools.view import Part, Range, ViewAnswer, join_overlaps, render, take_usable
 
 
 def test_of_an_endless_line_only_its_beginning_is_looked_at() -> None:
@@ -106,6 +108,24 @@ def test_what_is_cut_leaves_more_than_a_tenth_for_the_next_call() -> None:
     assert {is_cut for _, is_cut in sizes} == {True, False}
     for (size, is_cut), full in zip(sizes, whole, strict=True):
         assert is_cut == (full > LIMIT) and size <= (LIMIT * 0.9 if is_cut else LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        (
+            [("a", 52, 89, "A"), ("a", 35, 49, "B"), ("b", 30, 60), ("a", 40, 90)],
+            [("a", 35, 90), ("b", 30, 60)],
+        ),
+        ([("a", 1, 9), ("a", 20, 29), ("a", 5, 24)], [("a", 1, 29)]),
+        ([("a", 4, 6), ("a", 1, 9, "A")], [("a", 1, 9, "A")]),
+        ([("a", 1, 9), ("a", 10, 19)], [("a", 1, 9), ("a", 10, 19)]),
+        ([("a", 1, 400), ("a", 10, 19, "A")], [("a", 1, 400), ("a", 10, 19, "A")]),
+    ],
+)
+def test_no_line_is_shown_twice(asked: list[Any], shown: list[Any]) -> None:
+    joined = join_overlaps([(path, Range(*lines)) for path, *lines in asked])
+    assert joined == [(path, Range(*lines)) for path, *lines in shown]
 
 
 def test_of_an_endless_line_the_beginning_is_shown() -> None:

@@ -8,7 +8,7 @@ import re
 import shutil
 import stat
 import subprocess
-import tarfile
+import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +17,11 @@ from pathlib import Path, PurePosixPath
 from mcp_server.tasks.folder import MAX_FILE, read_bytes
 from sandbox.errors import InvalidArgument
 from sandbox.host_files import open_regular
+
+if sys.version_info >= (3, 11, 4):
+    import tarfile
+else:  # Debian 12's Python can't refuse members that lead out
+    from backports import tarfile
 
 MAX_FILES = 200_000
 MAX_BYTES = 4 << 30

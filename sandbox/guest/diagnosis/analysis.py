@@ -25,7 +25,7 @@ FAR = 10_000
 _NEAR = 30
 _MAX_HANDED_ON = 5
 _MAX_OTHERS = 3
-_MAX_WRITTEN = 2
+_MAX_WRITTEN, _MAX_READ = 2, 10
 _TEXT = re.compile(r"(['\"])(.*?)\1")
 _MIN_TEXT = 6
 """Characters of a text in source below which it may appear anywhere."""
@@ -81,6 +81,7 @@ class _Analysis:
             "caught": self._caught() or [],
             "signals": self._signals() or [],
             "written": self._written() or [],
+            "attributes": self._attributes() or [],
             "suspects": self._suspects() or [],
             "lines": self._lines(),
         }
@@ -141,6 +142,47 @@ class _Analysis:
                 one = {**self._place(write), "name": site.name[:100], "value": self._stored_text(write)}
                 found.setdefault((id(target), site.name), one)
         return list(found.values())[:_MAX_WRITTEN]
+
+    @guarded
+    def _attributes(self):
+        """The last writes of attributes that functions of the failure have read, but for those by tests.
+
+        Neither by a constructor that a test calls, nor by one of those functions; the innermost function first.
+        """
+        events, reads, found = self._events, {}, {}
+        frames = [frame_number(frame, events.modules) for frame, _ in reversed(self._frames)]
+        for event, frame in enumerate(events.frame_of):
+            site = events.site(event)
+            if frame in frames and site.kind == kinds.BASE and site.extra[0] == "load":
+                if not self._job.is_test_code(site.scope.filename):
+                    reads[frames.index(frame), site.name] = event
+        for _, event in sorted(reads.items()):
+            write = events.attribute_writer(events.value_of[event], events.site(event).name, event)
+            if write is None or events.site(write).extra[0] != "store" or events.frame_of[write] in frames:
+                continue
+            maker = self._maker(write)
+            if not any(self._is_test_event(each) for each in (write, maker) if each is not None):
+                one = {
+                    **self._place(write),
+                    "name": events.site(event).name[:100],
+                    "value": self._stored_text(write),
+                    "read": self._place(event),
+                    "maker": None if maker is None else self._place(maker),
+                }
+                found.setdefault(events.site_of[write], one)
+        return list(found.values())[:_MAX_READ]
+
+    def _is_test_event(self, event):
+        return self._job.is_test_code(self._events.site(event).scope.filename)
+
+    def _maker(self, write):
+        """The event in the function that made the object whose constructor is at `write`; None for another write."""
+        event, maker = write, None
+        for _ in range(_MAX_HANDED_ON):
+            if event is None or not constructs(self._events.site(event).scope.name):
+                break
+            event = maker = self._events.caller_event(self._events.frame_of[event])
+        return maker
 
     def _stored_text(self, write):
         """Text of a plain value that was stored; "" for others, which may have changed since or have several names."""
@@ -338,7 +380,7 @@ class _Analysis:
     @guarded
     def _calls(self):
         told = {frame_number(frame, self._events.modules) for frame, _ in self._frames}
-        calls, functions, order, helpers = call_tree.select_calls(
+        calls, functions, order, helpers, callers = call_tree.select_calls(
             self._events,
             self._recorded,
             self._job.is_test_code,
@@ -351,6 +393,7 @@ class _Analysis:
             "calls": [{**self._place(one.pop("entered")), **one} for one in calls],
             "functions": functions,
             "helpers": [{**self._place(entered), "by": self._place(caller)} for entered, caller in helpers],
+            "callers": [{**self._place(caller), "by": self._place(entered)} for caller, entered in callers],
             "ranking": [
                 [self._job.relative(site.scope.filename), site.line] for site in map(self._events.site, order)
             ],

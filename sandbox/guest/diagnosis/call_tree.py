@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import types
 
 from . import sites as kinds
 from .calls import constructs, describes
@@ -49,8 +50,9 @@ class _Function:
 def select_calls(events, calls, is_test, score, distance, told, found_in):
     """Select the calls that matter most, in order, and count the functions that the test has called.
 
-    Returns also the events at which each function is entered first, in the order of all, and helpers: functions that a
-    selected one has called, the most suspect first, each as the events of its start and of its caller then.
+    Returns also the events at which each function is entered first, in the order of all; helpers: functions that a
+    selected one has called, the most suspect first, each as the events of its start and of its caller then; and callers:
+    functions that have called a selected one, each as the events of the call and of the start of the called one.
 
     Each is {entered: event of its start, depth: among those selected, called_at: line of the test or 0, calls: of
     its function, suspect_line, score, arguments, result, lines: see `_lines`}. `is_test(filename)`; `score(site)`: its
@@ -78,13 +80,14 @@ def select_calls(events, calls, is_test, score, distance, told, found_in):
                 "lines": lines[one.frame],
             }
         )
-    return selected, len(functions), order, _helpers(events, others, frames)
+    helpers, callers = _helpers(events, others, frames), _direct_callers(events, ranked, is_test)
+    return selected, len(functions), order, helpers, callers
 
 
 def _helpers(events, functions, frames):
     callers = {_scope_of(events, frame) for frame in frames}
     ranks = {_scope_of(events, one.frame): index for index, one in enumerate(functions)}
-    found = {}
+    found = _generators(events, functions, callers, ranks)
     for frame, event in events.entered.items():
         rank = ranks.get(events.site(event).scope)
         caller = None if rank is None else events.caller_event(frame)
@@ -93,6 +96,37 @@ def _helpers(events, functions, frames):
             found.setdefault((rank, site.scope, site.line), (event, caller))
     order = sorted(found, key=lambda one: (one[0], one[2]))
     return [found[key] for key in order[:_MAX_HELPERS]]
+
+
+def _direct_callers(events, functions, is_test):
+    """The functions outside of tests that have called others, each once for a called one."""
+    ranks = {_scope_of(events, one.frame): index for index, one in enumerate(functions)}
+    found = {}
+    for frame, event in events.entered.items():
+        called = events.site(event).scope
+        caller = events.caller_event(frame) if called in ranks else None
+        scope = None if caller is None else events.site(caller).scope
+        if scope is None or scope is called or scope.parent is None or is_test(scope.filename):
+            continue
+        found.setdefault((ranks[called], scope), (caller, event))
+    return [found[key] for key in sorted(found, key=lambda one: one[0])[:_MAX_HELPERS]]
+
+
+def _generators(events, functions, callers, ranks):
+    """Generator functions by the lines that have called them: they are entered elsewhere."""
+    by_name = {}
+    for one in functions:
+        scope = _scope_of(events, one.frame)
+        by_name.setdefault((scope.filename, scope.name.rpartition(".")[2]), one)
+    found = {}
+    for event, value in enumerate(events.value_of):
+        site = events.site(event) if type(value) is types.GeneratorType else None
+        if site is not None and site.scope in callers and site.kind != kinds.PARAMETER:
+            one = by_name.get((value.gi_code.co_filename, value.gi_code.co_name))
+            if one is not None:
+                key = ranks[_scope_of(events, one.frame)], site.scope, site.line
+                found.setdefault(key, (events.entered[one.frame], event))
+    return found
 
 
 def _scope_of(events, frame):

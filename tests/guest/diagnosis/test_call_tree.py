@@ -67,6 +67,59 @@ def test_functions_that_those_of_the_calls_have_called_are_told_with_the_line(di
     assert helpers == [("net", "Cart.add", 6)]
 
 
+LATER = """\
+class Rate:
+    def __init__(self, rate):
+        self.rate = rate
+
+    def of(self, prices):
+        return sum(prices) / self.rate
+
+class Cart:
+    def __init__(self, lines):
+        self.lines = lines
+        self.set_rate(0)
+
+    def set_rate(self, rate):
+        self.rate = Rate(rate)
+
+    def prices(self):
+        for line in self.lines:
+            yield line * 2
+
+    def total(self):
+        found = self.prices()
+        return self.rate.of(found)
+"""
+
+
+def test_generators_and_callers_are_told_with_the_line_of_the_call(diagnose: Diagnose) -> None:
+    tests = HEAD + "    def test_bad(self): self.assertEqual(Cart([1]).total(), 3)\n"
+    shop = LATER.replace("set_rate(0)", "set_rate(1)")
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
+    assert found.recording is not None and found.recording.problems == []
+    helpers = {(one.function, one.by.function, one.by.line) for one in found.recording.helpers}
+    assert ("Cart.prices", "Cart.total", 21) in helpers
+    callers = {(one.function, one.line, one.by.function) for one in found.recording.callers}
+    assert {("Cart.total", 22, "Rate.of"), ("Cart.set_rate", 14, "Rate.__init__")} <= callers
+    assert not any(one.path == "test_shop.py" for one in found.recording.callers)
+
+
+def test_where_attributes_were_set_that_functions_of_the_failure_read(diagnose: Diagnose) -> None:
+    tests = HEAD + "    def test_bad(self): self.assertEqual(Cart([1]).total(), 2)\n"
+    found = diagnose({"shop.py": LATER, "test_shop.py": tests}, CASE)
+    assert found.recording is not None and found.recording.problems == []
+    told = [
+        (one.name, one.value, one.read.function, one.function, one.maker and one.maker.line)
+        for one in found.recording.attributes
+    ]
+    # A constructor that a test calls, `Cart.lines`, tells nothing.
+    assert told == [
+        ("rate", "0", "Rate.of", "Rate.__init__", 14),
+        ("rate", "", "Cart.total", "Cart.set_rate", None),
+    ]
+
+
 def test_calls_are_told_in_order_with_arguments_results_and_their_number(diagnose: Diagnose) -> None:
     found = diagnose({"shop.py": SHOP, "test_shop.py": HEAD + BAD}, CASE)
     assert texts(found) == [

@@ -296,6 +296,37 @@ def f(n):
     tally.add(n)
     return tally.count
 """),
+        ("f(3) == [True, False]", (5, "with `self.late` staying true once it is"), """\
+class A:
+    def __init__(self):
+        self.late = self.early = False
+    def meet(self, n):
+        self.late = n > 2
+        self.early = self.early or n < 2
+def f(n):
+    a = A()
+    for one in (n, 2):
+        a.meet(one)
+    return [a.late, a.early]
+"""),
+        ("f([1, 2]) is False", (4, "with `good` staying false once it is"), """\
+def f(n):
+    good = True
+    for one in n:
+        good = one > 1
+    return good
+"""),
+        ("f({'a': 1}) == {'a': 1, 'b': 2}", (5, "with `options` added to what `self.options` had"), """\
+class A:
+    def __init__(self, options):
+        self.options = options
+    def set(self, options):
+        self.options = options
+def f(n):
+    a = A(n)
+    a.set({'b': 2})
+    return a.options
+"""),
         ("f([]) == []", (2, "if it returned its argument `n` at once"), """\
 def f(n):
     return [n]

@@ -87,6 +87,7 @@ class _Names:
 
     def __init__(self, function, definitions, owner):
         self.definitions = definitions
+        self.constructs = function.name == "__init__"
         self.of_class = sorted(definitions.state(owner).attributes) if owner else []
         self.locals = local_names(function)
         self.attributes, self.texts = {}, []
@@ -94,8 +95,12 @@ class _Names:
         """Variables that may stand for what somebody else has, too."""
         self.effects = set()
         """Calls whose result nobody takes."""
+        self.repeated = set()
+        """Assignments in loops."""
         for node in ast.walk(function):
-            if isinstance(node, ast.Expr):
+            if isinstance(node, (ast.For, ast.While)):
+                self.repeated.update(one for one in ast.walk(node) if isinstance(one, ast.Assign))
+            elif isinstance(node, ast.Expr):
                 self.effects.add(node.value)
             elif isinstance(node, (ast.Assign, ast.AnnAssign)) and _hands_out(node.value):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -307,6 +312,25 @@ def _values(node, names):
         yield Mutant(node, {"value": copied(value)}, value, POSSIBLE, "with a copy of {}", value)
 
 
+def _assignments(node, names):
+    """With what was there before: a flag that stays, items that others are added to."""
+    target, value = node.targets[-1], node.value
+    is_attribute = isinstance(target, ast.Attribute) and not names.constructs
+    if len(node.targets) > 1 or not (is_attribute or isinstance(target, ast.Name) and node in names.repeated):
+        return
+    before = _read(target)
+    if isinstance(value, (ast.Compare, ast.BoolOp)) or isinstance(getattr(value, "op", None), ast.Not):
+        for operation, outcome in ("or", "true"), ("and", "false"):
+            staying = expression(f"_new {operation} _old", value, _new=value, _old=before)
+            yield Mutant(
+                node, {"value": staying}, node, LIKELY, "with {} staying " + outcome + " once it is", target
+            )
+    elif isinstance(value, (*_READ, ast.Call, ast.List, ast.Dict)) and is_attribute:
+        both = "{**_old, **_new} if isinstance(_old, dict) else _old + _new"
+        added = expression(both, value, _new=value, _old=before)
+        yield Mutant(node, {"value": added}, node, POSSIBLE, "with {} added to what {} had", value, target)
+
+
 def _is_class(called):
     """True for what has the name of a class: what it makes is nobody else's."""
     if isinstance(called, ast.Name) and isinstance(getattr(builtins, called.id, None), type):
@@ -377,6 +401,7 @@ _MAKERS = (
     (ast.Call, _calls),
     (ast.Dict, _merges),
     ((ast.Return, ast.Assign), _values),
+    (ast.Assign, _assignments),
     (ast.For, _for),
     (ast.Constant, _constants),
     (ast.Attribute, _attributes),
