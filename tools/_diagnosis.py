@@ -98,7 +98,7 @@ def _written_line(one: Written) -> str:
 
 
 def _attributes_text(recording: Recording) -> list[str]:
-    """Where attributes were set that functions of the failure have read, but for those of the failing line."""
+    """The last writes of attributes that functions of the failure have read, but for those of the failing line."""
     told = {(one.path, one.line) for one in recording.written}
     others = [one for one in recording.attributes if (one.path, one.line) not in told]
     return [_attribute_line(one) for one in others[:_MAX_ATTRIBUTES]]
