@@ -25,6 +25,7 @@ from sandbox.session.workspace import Marks
 from tools._diagnosis import Shown, select_shown
 from tools._places import shorten
 from tools._signals import HINT
+from tools._state_uses import find_state, function_around, lines_with, writes
 from tools._text import (
     fold_unexecuted,
     function_docstring,
@@ -42,6 +43,8 @@ _AHEAD = 4
 """Functions of calls that are shown before those of a finding that is not sure."""
 _MAX_REST = 1200
 """Characters of the part of a function that is shown after others, or where there is no room for more."""
+_LEAST_CHANGED = 700
+"""Characters that there are for each further function in which a change makes the test pass."""
 _AT_LENGTH = 2
 """Functions that are shown at more length than others."""
 _MAX_FILES = 5
@@ -77,6 +80,8 @@ _MAX_HELPERS, _MAX_HELPER = 3, 400
 """Short functions that a line shown has called, and characters of one."""
 _MAX_SOUGHT, _MAX_LINES = 20, 80
 """Functions among which these are sought; lines of one, with its docstring."""
+_MAX_USES, _MAX_USE = 8, 90
+"""Lines that use the state that changes are about, and characters of one."""
 _MAX_NAMED = 10
 """Lines of a function that are looked at for what they depend on."""
 _PARTS = ", parts"
@@ -121,6 +126,7 @@ async def read_excerpts(
     stored = [alias.stored for alias in told_of.aliases if not alias.places]
     shared = {(one.path, one.function) for one in stored if one.function.endswith("__init__")}
     wanted = _best_first(told_of, found.recording or Recording(), callers)
+    changed = {(one.path, one.function) for one in told_of.changes}
     is_refused = any(one.refused for one in told_of.links)
     if is_refused:
         wanted = wanted[:1]
@@ -157,6 +163,8 @@ async def read_excerpts(
         if told_of.changes and not excerpts:
             longest = _MAX_CHANGED
         text = _excerpt(place, source, marks, lines, named, told, longest)
+        if (place.path, place.function) in changed:
+            room = max(room, _LEAST_CHANGED)
         for fewer in (named, named[:1]) if excerpts else ():
             if len(text) > room:
                 text = _excerpt(place, source, marks, lines, fewer, told, min(room, _MAX_REST))
@@ -182,7 +190,9 @@ async def read_excerpts(
     sought = [*callers_of, *helpers]
     await _read_files(session, sought, files)
     told = {line for lines in told_lines for line in lines}
-    return [*excerpts, *_short_helpers(sought, told.union(shown), files, values)]
+    more = list(_short_helpers(sought, told.union(shown), files, values))
+    told.update(line for one in more for line in _lines_in(one))
+    return [*excerpts, *more, *_other_uses(told_of.changes, files, told)]
 
 
 def _lines_in(one: Excerpt) -> list[tuple[str, int]]:
@@ -200,6 +210,31 @@ async def _read_files(
             with contextlib.suppress(InvalidArgument, NotFound):
                 file, marks = await session.workspace.read_marked(path, names, unexecuted=True)
                 files[path] = file.lines, marks
+
+
+def _other_uses(
+    changes: Sequence[CodeChange],
+    files: Mapping[str, tuple[list[str], Marks]],
+    told: Collection[tuple[str, int]],
+) -> Iterator[Excerpt]:
+    """The other lines, in the file of the best change, with the state that the changes are about; of many, those that write it."""
+    name = find_state([one.change for one in changes])
+    path = changes[0].path if name else ""
+    if path not in files:
+        return
+    lines = files[path][0]
+    found = [index for index in lines_with(name, lines) if (path, index + 1) not in told]
+    found = found if len(found) <= _MAX_USES else [index for index in found if writes(name, lines[index])]
+    if found:
+        numbered = (f"{index + 1}\t{_use(lines, index)}" for index in found[:_MAX_USES])
+        head = f"{path}, other lines with `{name}`"
+        yield Excerpt(path, head, "\n".join([head, *numbered]))
+
+
+def _use(lines: Sequence[str], index: int) -> str:
+    """A line, with the function that it is in."""
+    text, function = shorten(lines[index], _MAX_USE), function_around(lines, index)
+    return f"{function}(): {text}" if function else text
 
 
 def _callers_of(changes: Sequence[CodeChange], recording: Recording | None) -> list[Helper]:

@@ -742,6 +742,27 @@ async def test_the_caller_of_a_changed_function_is_shown_if_it_is_short() -> Non
     assert [one.function for one in excerpts] == ["is_late", "total"]
 
 
+async def test_each_changed_function_is_shown_and_other_lines_with_the_state() -> None:
+    long = "\n".join(f"    x{number} = lines" for number in range(60))
+    names = ["first", "second", "third"]
+    source = "\n".join(f"def {name}(lines):\n{long}\n    lines.seen = 1\n" for name in names)
+    changes = [
+        {"path": "shop.py", "line": 63 * number + 62, "function": name, "change": "without `lines.seen = 1`"}
+        for number, name in enumerate(names)
+    ]
+    uses = "\ndef clear(lines):\n    lines.seen = 0\n\nlines.seen is None\n"
+    found = Diagnosis.model_validate({"mutation": {"tried": 9, "passing": 3, "changes": changes}})
+    session = Workspace(shop=source + uses + "# more\n" * 500)
+    excerpts = await read_excerpts(session, found, [], 1000)  # type: ignore[arg-type] - all that it uses of one
+    assert [one.function for one in excerpts[:3]] == names
+    assert all("lines.seen = 1" in one.text for one in excerpts[:3])
+    assert excerpts[3].text.splitlines() == [
+        "shop.py, other lines with `seen`",
+        "191\tclear(): lines.seen = 0",
+        "193\tlines.seen is None",
+    ]
+
+
 def test_where_attributes_were_set_that_functions_of_the_failure_read() -> None:
     place = {"path": "shop.py", "function": "Order.__init__", "line": 3, "text": "self.rate = rate"}
     read = {"path": "shop.py", "function": "Order.total", "line": 9}

@@ -327,6 +327,24 @@ def f(n):
     a.set({'b': 2})
     return a.options
 """),
+        ("f(3) == [1, 2]", (8, "without the cache around `cls.parse`, line 4"), """\
+import functools
+class A:
+    @classmethod
+    @functools.lru_cache()
+    def parse(cls, text):
+        return [cls and text]
+    def f(cls, n):
+        return cls.parse(n)
+    f = classmethod(f)
+def f(n):
+    A.f(1).append(2)
+    return A.f(1)[:1] + [len(A.f(1)) + n - 2]
+"""),
+        ("f('a b c') == 3", (2, "with `rfind` in `n.find(' ')`"), """\
+def f(n):
+    return n.find(' ')
+"""),
         ("f([]) == []", (2, "if it returned its argument `n` at once"), """\
 def f(n):
     return [n]

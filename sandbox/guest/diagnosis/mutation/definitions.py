@@ -21,8 +21,13 @@ class Definitions:
     def __init__(self, trees):
         self._classes, self._functions, self._states = {}, {}, {}
         self._left_empty = None
+        self.cached = {}
+        """Name of a function -> line of a decorator that keeps its results."""
         for tree in trees:
             for node in ast.walk(tree):
+                for one in node.decorator_list if isinstance(node, DEFINITIONS) else ():
+                    if _is_cache(one):
+                        self.cached[node.name] = one.lineno
                 if isinstance(node, ast.ClassDef):
                     self._classes.setdefault(node.name, node)
                     for one in node.body:
@@ -127,6 +132,12 @@ class State:
         if text and name not in self.initial:
             self.initial[name] = text
             self.containers += [name] if container_text(value) else []
+
+
+def _is_cache(decorator):
+    """True for `lru_cache`, `functools.cache`, `memoize()` and the like; a property has no call."""
+    name = last_name(decorator.func if isinstance(decorator, ast.Call) else decorator) or ""
+    return ("cache" in name.lower() or "memo" in name.lower()) and "property" not in name.lower()
 
 
 def _default_of(value):

@@ -11,6 +11,7 @@ from ..sites import MUTATORS
 from ..syntax_trees import has_docstring, own_attribute, parameters
 from .definitions import container_text
 from .mutant import (
+    FIRST,
     LIKELY,
     POSSIBLE,
     UNLIKELY,
@@ -115,7 +116,7 @@ def _fresh_caches(node, ends):
             body = [_Replacing(path).visit(one) for one in copy.deepcopy(node.body)]
             made = parsed(f"_empty = type({path})()", node.body[0])
             told = braced(f"if `{path}` were empty each time")
-            yield Mutant(node, {"body": [*made, *body]}, at, LIKELY, told)
+            yield Mutant(node, {"body": [*made, *body]}, at, FIRST, told)
 
 
 def _path_of(node):

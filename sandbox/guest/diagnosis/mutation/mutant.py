@@ -11,7 +11,8 @@ from ..syntax_trees import DEFINITIONS
 _MAX_TEXT = 70
 _EFFECTS = (ast.Expr, ast.Return, ast.Raise, *DEFINITIONS)
 _BLUNT = "without", "if it returned at once"
-LIKELY, POSSIBLE, UNLIKELY = 0, 1, 2
+FIRST, LIKELY, POSSIBLE, UNLIKELY = -2, 0, 1, 2
+"""How promising a kind of change is; `FIRST`: few places have it, and those are often at fault."""
 
 
 class Mutant:

@@ -11,6 +11,7 @@ import copy
 from ..syntax_trees import has_docstring
 from .insertions import insertions_of
 from .mutant import (
+    FIRST,
     LIKELY,
     POSSIBLE,
     UNLIKELY,
@@ -60,6 +61,11 @@ _CONVERTING = (
     "strip", "lstrip", "rstrip", "lower", "upper", "casefold", "title", "copy", "deepcopy", "sorted", "reversed", "list",
     "tuple", "set", "str", "int", "abs",
 )  # fmt: skip
+_OTHER_END = {
+    "find": "rfind", "index": "rindex", "split": "rsplit", "partition": "rpartition", "startswith": "endswith",
+    "min": "max", "any": "all", "lstrip": "rstrip", "removeprefix": "removesuffix",
+}  # fmt: skip
+_OTHER_END.update({other: name for name, other in _OTHER_END.items()})
 _READ = (ast.Name, ast.Attribute, ast.Subscript)
 
 
@@ -256,7 +262,30 @@ def _one_more(node):
         yield Mutant(node, other, node, POSSIBLE, "with `" + sign + " 1` after {}", node)
 
 
+def _uncached(node, line):
+    """Without a cache around the called function, a decorator at `line`: as `functools` and others wrap it."""
+    own = expression("[_f.__self__] if hasattr(_f, '__self__') else []", node, _f=node.func)
+    given = [ast.copy_location(ast.Starred(value=own, ctx=ast.Load()), node), *node.args]
+    plain = {"func": expression("_f.__wrapped__", node, _f=node.func), "args": given}
+    text = "without the cache around {}, line " + str(line)
+    yield Mutant(node, plain, node, FIRST, text, node.func)
+
+
+def _other_end(node):
+    name = last_name(node.func)
+    field = "attr" if isinstance(node.func, ast.Attribute) else "id"
+    if name in ("split", "rsplit") and len(node.args) + len(node.keywords) < 2:
+        return  # both ends give the same
+    if name in _OTHER_END and (field == "attr" or name in ("min", "max", "any", "all")):
+        other = _OTHER_END[name]
+        yield Mutant(node.func, {field: other}, node, LIKELY, "with `" + other + "` in {}", node)
+
+
 def _calls(node, names):
+    cached_at = names.definitions.cached.get(last_name(node.func))
+    if cached_at:
+        yield from _uncached(node, cached_at)
+    yield from _other_end(node)
     if node not in names.effects:
         yield from _unwrapped(node)
     called = getattr(node.func, "attr", None)

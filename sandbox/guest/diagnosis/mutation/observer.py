@@ -18,6 +18,7 @@ from ..sources import Sources
 from .definitions import Definitions
 from .functions import Loaded, functions_in, import_modules
 from .guard import Guard, holds_files_open
+from .mutant import FIRST
 from .mutants import mutants_of
 
 _MAX_FUNCTIONS = 80
@@ -200,7 +201,7 @@ class MutationObserver:
         waiting: list = []
         for index, (_, path, function, executed) in enumerate(found[:_MAX_FUNCTIONS]):
             # No change of this function or a later one comes before these.
-            while waiting and waiting[0][0] < index:
+            while waiting and waiting[0][0] < index + _OF_LIKELIHOOD * FIRST:
                 yield heapq.heappop(waiting)[2:]
             mutants = sorted(mutants_of(function, executed, definitions), key=lambda one: one.likelihood)
             mutants = [one for one in mutants if (path, one.line) != raised]
