@@ -116,12 +116,12 @@ class State:
                 call = node.value if isinstance(node, ast.Expr) else None
                 if isinstance(call, ast.Call) and not call.args + call.keywords and own_attribute(call.func):
                     called[call.func.attr] = True
-                for target, value in _assigned(node):
+                for target, value in assigned_in(node):
                     if own_attribute(target):
                         setting.add(method.name)
                         self._add(target.attr, value)
         for node in others:
-            for target, value in _assigned(node):
+            for target, value in assigned_in(node):
                 if isinstance(target, ast.Name):  # a field of a data class, or a default for all objects
                     self._add(target.id, _default_of(value))
         self.refreshing = [name for name in called if name in setting]
@@ -150,7 +150,7 @@ def _default_of(value):
     return value
 
 
-def _assigned(node):
+def assigned_in(node):
     """[(target, value)] of an assignment."""
     if isinstance(node, ast.AnnAssign) and node.value is not None:
         return [(node.target, node.value)]

@@ -9,7 +9,7 @@ import copy
 
 from ..sites import MUTATORS
 from ..syntax_trees import has_docstring, own_attribute, parameters
-from .definitions import container_text
+from .definitions import assigned_in, container_text, initial_text
 from .mutant import (
     FIRST,
     LIKELY,
@@ -144,7 +144,12 @@ def _kept_state(function, definitions, ends):
     node = function.node
     state = definitions.state(function.owner)
     assigned, called, keys = set(), set(), {}
+    is_resetting = any(word in node.name for word in ("reset", "clear"))
     for one in ast.walk(node):
+        for target, value in assigned_in(one):
+            is_resetting |= own_attribute(target) and initial_text(value) == state.initial.get(
+                target.attr, "-"
+            )
         if own_attribute(one):
             if isinstance(one.ctx, ast.Store):
                 assigned.add(one.attr)
@@ -170,7 +175,8 @@ def _kept_state(function, definitions, ends):
     for name, value in resets[:_MAX_ATTRIBUTES]:
         text = f"self.{name} = {value}"
         if ends.has_end:
-            yield ends.at_end(text, POSSIBLE, f"with `{text}` at its end")
+            likelihood = LIKELY if is_resetting else POSSIBLE
+            yield ends.at_end(text, likelihood, f"with `{text}` at its end")
         yield ends.at_start(text, POSSIBLE, f"with `{text}` at its start")
 
 

@@ -33,7 +33,7 @@ _BASE_S = 3.0
 _LEAST_S, _SLOWER = 0.1, 4
 """Processor time that a changed program may take: at least, and in times of the unchanged one's."""
 _LONGER = 2
-"""Times the budget that it takes as long as no change has made the test pass."""
+"""Times the budget that it takes as long as no change has made the test pass without harm to others."""
 _WAITING = 4
 """Time that it may take in all, in times of its processor time: it may have to wait for a processor."""
 _LAST_S = 2.0
@@ -241,7 +241,9 @@ class _Trial:
         self._running = []
         self._ends = self._ends_in_vain = 0.0
         self._workers = min(_MAX_WORKERS, len(os.sched_getaffinity(0)))
-        self._limit, self._more, self._passing = _BASE_S, _BASE_S, 0
+        self._limit, self._more = _BASE_S, _BASE_S
+        self._passing = self._harmless = 0
+        """Numbers of changes with which the test passes; with which no other test that ran fails."""
         self.others = set()
         """Names of the other tests that pass."""
         self._count = _MAX_OTHERS
@@ -259,7 +261,7 @@ class _Trial:
         self._more = max(_MORE_S, _SLOWER * (base.all_s - base.first_s))
 
     def is_over(self):
-        ends = self._ends if self._passing else self._ends_in_vain
+        ends = self._ends if self._harmless else self._ends_in_vain
         return time.monotonic() > ends or self._job.is_over() or self._passing >= _MAX_PASSING
 
     def start(self, changed, seconds=None):
@@ -318,6 +320,7 @@ class _Trial:
                 one.end()
                 self._running.remove(one)
                 self._passing += one.has_passed
+                self._harmless += one.has_passed and not one.of_others(self.others)[0]
 
 
 def _limit_processor(seconds):
