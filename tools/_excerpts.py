@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sandbox.errors import InvalidArgument, NotFound
+from sandbox.host_files import in_thread
 from sandbox.session.diagnosis import (
     Alias,
     Alike,
@@ -192,7 +193,10 @@ async def read_excerpts(
     told = {line for lines in told_lines for line in lines}
     more = list(_short_helpers(sought, told.union(shown), files, values))
     told.update(line for one in more for line in _lines_in(one))
-    return [*excerpts, *more, *_other_uses(told_of.changes, files, told)]
+    name = find_state([one.change for one in told_of.changes])
+    path = told_of.changes[0].path if name else ""
+    uses = await in_thread(_other_uses, name, path, files[path][0], told) if path in files else []
+    return [*excerpts, *more, *uses]
 
 
 def _lines_in(one: Excerpt) -> list[tuple[str, int]]:
@@ -213,22 +217,16 @@ async def _read_files(
 
 
 def _other_uses(
-    changes: Sequence[CodeChange],
-    files: Mapping[str, tuple[list[str], Marks]],
-    told: Collection[tuple[str, int]],
-) -> Iterator[Excerpt]:
-    """The other lines, in the file of the best change, with the state that the changes are about; of many, those that write it."""
-    name = find_state([one.change for one in changes])
-    path = changes[0].path if name else ""
-    if path not in files:
-        return
-    lines = files[path][0]
+    name: str, path: str, lines: Sequence[str], told: Collection[tuple[str, int]]
+) -> list[Excerpt]:
+    """The other lines of a file with the state that changes are about; of many, those that write it."""
     found = [index for index in lines_with(name, lines) if (path, index + 1) not in told]
     found = found if len(found) <= _MAX_USES else [index for index in found if writes(name, lines[index])]
-    if found:
-        numbered = (f"{index + 1}\t{_use(lines, index)}" for index in found[:_MAX_USES])
-        head = f"{path}, other lines with `{name}`"
-        yield Excerpt(path, head, "\n".join([head, *numbered]))
+    if not found:
+        return []
+    numbered = (f"{index + 1}\t{_use(lines, index)}" for index in found[:_MAX_USES])
+    head = f"{path}, other lines with `{name}`"
+    return [Excerpt(path, head, "\n".join([head, *numbered]))]
 
 
 def _use(lines: Sequence[str], index: int) -> str:

@@ -150,12 +150,13 @@ class _Analysis:
         Neither by a constructor that a test calls, nor by one of those functions; the innermost function first.
         """
         events, reads, found = self._events, {}, {}
-        frames = [frame_number(frame, events.modules) for frame, _ in reversed(self._frames)]
+        numbers = [frame_number(frame, events.modules) for frame, _ in reversed(self._frames)]
+        frames = {number: order for order, number in enumerate(numbers)}
         for event, frame in enumerate(events.frame_of):
-            site = events.site(event)
-            if frame in frames and site.kind == kinds.BASE and site.extra[0] == "load":
+            site = events.site(event) if frame in frames else None
+            if site is not None and site.kind == kinds.BASE and site.extra[0] == "load":
                 if not self._job.is_test_code(site.scope.filename):
-                    reads[frames.index(frame), site.name] = event
+                    reads[frames[frame], site.name] = event
         for _, event in sorted(reads.items()):
             write = events.attribute_writer(events.value_of[event], events.site(event).name, event)
             if write is None or events.site(write).extra[0] != "store" or events.frame_of[write] in frames:

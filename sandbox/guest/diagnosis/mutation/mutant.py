@@ -12,7 +12,7 @@ _MAX_TEXT = 70
 _EFFECTS = (ast.Expr, ast.Return, ast.Raise, *DEFINITIONS)
 _BLUNT = "without", "if it returned at once"
 FIRST, LIKELY, POSSIBLE, UNLIKELY = -2, 0, 1, 2
-"""How promising a kind of change is; `FIRST`: few places have it, and those are often at fault."""
+"""Promise of a kind of change; `FIRST`: few places have it, and those are often at fault."""
 
 
 class Mutant:
