@@ -116,7 +116,10 @@ def _attribute_line(one: ReadAttribute) -> str:
 def _difference_text(one: Difference | None) -> list[str]:
     if one is None:
         return []
-    actual, expected = (shorten(side, _MAX_DIFFERENCE) for side in (one.actual, one.expected))
+    # Spaces may be all that differs.
+    actual, expected = (
+        _cut(side.replace("\n", "\\n"), _MAX_DIFFERENCE) for side in (one.actual, one.expected)
+    )
     return [f"differs first at {shorten(one.place, _MAX_DIFFERENCE)}: {actual} instead of {expected}"]
 
 

@@ -77,9 +77,13 @@ _LITTLE_FILE = 600
 _LITTLE_MORE = 1.5
 """Length of such a file to that of its function up to which it is shown after other functions, too."""
 
-_MAX_HELPERS, _MAX_HELPER = 3, 400
+_MAX_HELPERS, _MAX_HELPER = 3, 500
 """Short functions that a line shown has called, and characters of one."""
-_MAX_SOUGHT, _MAX_LINES = 20, 80
+_MAX_CALLED = 900
+"""Characters of a function that a line calls whose change makes the test pass."""
+_MAX_CALLING = 6
+"""Functions of which it is looked up which others they call: any of them may be shown as one of the first."""
+_MAX_SOUGHT, _MAX_LINES = 40, 80
 """Functions among which these are sought; lines of one, with its docstring."""
 _MAX_USES, _MAX_USE = 8, 90
 """Lines that use the state that changes are about, and characters of one."""
@@ -128,6 +132,7 @@ async def read_excerpts(
     shared = {(one.path, one.function) for one in stored if one.function.endswith("__init__")}
     wanted = _best_first(told_of, found.recording or Recording(), callers)
     changed = {(one.path, one.function) for one in told_of.changes}
+    lines_changed = {(one.path, one.line) for one in told_of.changes}
     is_refused = any(one.refused for one in told_of.links)
     if is_refused:
         wanted = wanted[:1]
@@ -135,7 +140,7 @@ async def read_excerpts(
     for place, *_ in wanted:
         names.setdefault(place.path, []).append(place.function)
     callers_of = [] if is_refused else _callers_of(told_of.changes, found.recording)
-    helpers = [] if is_refused else _helpers_of(wanted[:_AT_LENGTH], found.recording)
+    helpers = [] if is_refused else _helpers_of(wanted[:_MAX_CALLING], found.recording)
     excerpts: list[Excerpt] = []
     seen: set[tuple[str, tuple[int, int]]] = set()
     for place, *others in wanted:
@@ -188,10 +193,11 @@ async def read_excerpts(
     about = list(dict.fromkeys([*about, *(line for lines in told_lines[:_AT_LENGTH] for line in lines)]))
     helpers = [one for one in helpers if (one.by.path, one.by.line) in about]
     helpers.sort(key=lambda one: about.index((one.by.path, one.by.line)))
-    sought = [*callers_of, *helpers]
+    by_change = [one for one in helpers if (one.by.path, one.by.line) in lines_changed]
+    sought = [*by_change, *callers_of, *(one for one in helpers if one not in by_change)]
     await _read_files(session, sought, files)
     told = {line for lines in told_lines for line in lines}
-    more = list(_short_helpers(sought, told.union(shown), files, values))
+    more = list(_short_helpers(sought, told.union(shown), files, values, lines_changed))
     told.update(line for one in more for line in _lines_in(one))
     name = find_state([one.change for one in told_of.changes])
     path = told_of.changes[0].path if name else ""
@@ -281,8 +287,9 @@ def _short_helpers(
     shown: Collection[tuple[str, int]],
     files: Mapping[str, tuple[list[str], Marks]],
     values: Mapping[tuple[str, str], Mapping[int, str]],
+    changed: Collection[tuple[str, int]],
 ) -> Iterator[Excerpt]:
-    """The first short ones of which no line is `shown`."""
+    """The first short ones of which no line is `shown`; those called by `changed` lines may be longer."""
     left, seen = _MAX_HELPERS, set[tuple[str, tuple[int, int]]]()
     for one in helpers:
         span = _find_span(one, *files[one.path]) if one.path in files else None
@@ -291,10 +298,11 @@ def _short_helpers(
         seen.add((one.path, span))
         lines = [line for path, line in shown if path == one.path]
         told = values.get((one.path, one.function), {})
-        text = _excerpt(one, *files[one.path], lines, [one.line], told, _MAX_HELPER)
+        longest = _MAX_CALLED if (one.by.path, one.by.line) in changed else _MAX_HELPER
+        text = _excerpt(one, *files[one.path], lines, [one.line], told, longest)
         if text.partition("\n")[0].endswith(_PARTS):  # without values there may be room for all
-            text = _excerpt(one, *files[one.path], lines, [one.line], {}, _MAX_HELPER)
-        if text and len(text) <= _MAX_HELPER and not text.partition("\n")[0].endswith(_PARTS):
+            text = _excerpt(one, *files[one.path], lines, [one.line], {}, longest)
+        if text and len(text) <= longest and not text.partition("\n")[0].endswith(_PARTS):
             yield Excerpt(one.path, one.function, text)
             left -= 1
 

@@ -206,7 +206,7 @@ class Difference(GuestData):
 
 
 class Helper(Place):
-    """A function that one of the calls has called, with the place of that call; or one that has called it."""
+    """A function that a suspect one has called, with the place of that call; or one that has called it."""
 
     by: Place
 
@@ -246,10 +246,10 @@ class Recording(GuestData):
     alike: Annotated[list[Alike], Field(max_length=10)] = []
     calls: Annotated[list[Call], Field(max_length=50)] = []
     """Those that matter most, in order."""
-    helpers: Annotated[list[Helper], Field(max_length=100)] = []
-    """Functions that those have called, the most suspect first."""
-    callers: Annotated[list[Helper], Field(max_length=100)] = []
-    """Lines that have called those, with the place of the called one."""
+    helpers: Annotated[list[Helper], Field(max_length=200)] = []
+    """Functions that suspect ones have called, the most suspect first."""
+    callers: Annotated[list[Helper], Field(max_length=200)] = []
+    """Lines that have called suspect functions, with the place of the called one."""
     functions: Number = 0
     """Number of functions that the test has called."""
     suspects: Annotated[list[Suspect], Field(max_length=100)] = []

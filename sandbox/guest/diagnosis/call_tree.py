@@ -12,7 +12,9 @@ from .safe_values import text_of, type_name
 from .slicing import arguments_of
 
 _MAX_CALLS = 10
-_MAX_RANKED, _MAX_HELPERS = 200, 60
+_MAX_RANKED, _MAX_HELPERS = 200, 150
+_MAX_CHANGED = 40
+"""Functions, of which a change may help, whose callers and called functions are told."""
 _FARNESS, _FAR = 0.02, 20
 """Suspicion that one step further from the failure must outweigh; the steps of a call that is not on the way to it."""
 _LENGTH, _LONG = 0.5, math.log(50)
@@ -50,9 +52,9 @@ class _Function:
 def select_calls(events, calls, is_test, score, distance, told, found_in):
     """Select the calls that matter most, in order, and count the functions that the test has called.
 
-    Returns also the events at which each function is entered first, in the order of all; helpers: functions that a
-    selected one has called, the most suspect first, each as the events of its start and of its caller then; and callers:
-    functions that have called a selected one, each as the events of the call and of the start of the called one.
+    Returns also the events at which each function is entered first, in the order of all; helpers: functions that
+    the more suspect ones have called, each as the events of its start and of its caller then; and callers: functions that
+    have called such a one, each as the events of the call and of the start of the called one.
 
     Each is {entered: event of its start, depth: among those selected, called_at: line of the test or 0, calls: of
     its function, suspect_line, score, arguments, result, lines: see `_lines`}. `is_test(filename)`; `score(site)`: its
@@ -80,12 +82,12 @@ def select_calls(events, calls, is_test, score, distance, told, found_in):
                 "lines": lines[one.frame],
             }
         )
-    helpers, callers = _helpers(events, others, frames), _direct_callers(events, ranked, is_test)
+    helpers, callers = _helpers(events, others), _direct_callers(events, others[:_MAX_CHANGED], is_test)
     return selected, len(functions), order, helpers, callers
 
 
-def _helpers(events, functions, frames):
-    callers = {_scope_of(events, frame) for frame in frames}
+def _helpers(events, functions):
+    callers = {_scope_of(events, one.frame) for one in functions[:_MAX_CHANGED]}
     ranks = {_scope_of(events, one.frame): index for index, one in enumerate(functions)}
     found = _generators(events, functions, callers, ranks)
     for frame, event in events.entered.items():

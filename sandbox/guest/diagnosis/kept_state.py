@@ -173,9 +173,21 @@ def _passed_by(events, calls, write, read, scope, is_test_code):
             continue
         if calls.has_ended(frame, read):
             end = calls.last(frame)
-            if not calls.has_result(frame) and events.has_changes(entered, min(end, entered + _MAX_INSIDE)):
+            is_changing = not calls.has_result(frame) and events.has_changes(
+                entered, min(end, entered + _MAX_INSIDE)
+            )
+            if is_changing and not _is_changed_inside(events, write, entered, end):
                 found[called] = entered
     return sorted(found.values(), reverse=True)[:_MAX_BETWEEN]
+
+
+def _is_changed_inside(events, write, first, last):
+    """True if the container that was written, or written to, was changed from event `first` to `last`."""
+    is_store = _sets_attribute(events, write)
+    stored = events.stored_value_event(write) if is_store else write
+    target = None if stored is None else events.value_of[stored]
+    changes = events.changes(target, last + 1, 1) if is_container(target) else ()
+    return any(change >= first for change in changes)
 
 
 def _call_of(events, calls, event, scope, is_test_code):
