@@ -46,15 +46,17 @@ def mutation_lines(found: Mutation | None, shown: Sequence[CodeChange]) -> list[
     if not found.others:
         return [f"{head}:", *(f"  {_text_of(one)}" for one in shown)]
     tests = f"{found.others} other test{'s' * (found.others > 1)}"
+    mended = f", how many of {found.failing} that fail now pass" if found.failing else ""
     return [
-        f"{head}, and how many of {tests} of its file fail then:",
-        *(f"  {_count_of(one, found.others)}: {_text_of(one)}" for one in shown),
+        f"{head}, and how many of {tests} of its file fail then{mended}:",
+        *(f"  {_count_of(one, found)}: {_text_of(one)}" for one in shown),
     ]
 
 
-def _count_of(one: CodeChange, others: int) -> str:
-    """Number of tests that fail; if the time was not enough for all, also of how many."""
-    return str(one.broken) if one.ran >= others else f"{one.broken} of the {one.ran} that ran"
+def _count_of(one: CodeChange, found: Mutation) -> str:
+    """Number of tests that fail, if the time was not enough for all, also of how many; that of tests that it mends."""
+    broken = str(one.broken) if one.ran >= found.others else f"{one.broken} of the {one.ran} that ran"
+    return f"{broken}, {one.mended}" if found.failing else broken
 
 
 def _text_of(one: CodeChange) -> str:

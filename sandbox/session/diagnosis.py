@@ -302,6 +302,8 @@ class CodeChange(Place):
     broken: Number = 0
     """Number of other passing tests that fail with it, of those that ran."""
     ran: Number = 0
+    mended: Number = 0
+    """Number of other failing tests that pass with it."""
 
 
 class Mutation(GuestData):
@@ -314,6 +316,8 @@ class Mutation(GuestData):
     """Number of those with which the test passes."""
     others: Number = 0
     """Number of other passing tests that ran with those."""
+    failing: Number = 0
+    """Number of other failing tests that did."""
     cut: Text = ""
     changes: Annotated[list[CodeChange], Field(max_length=20)] = []
     """The first ones break the fewest other tests."""

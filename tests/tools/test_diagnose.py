@@ -629,6 +629,15 @@ def test_changes_of_the_code_with_which_the_test_passes_are_told_first() -> None
     assert "(the best of 3; 300 tried):\n  shop/cart.py:9" in diagnosis(mutation=mutation)
 
 
+def test_how_many_of_the_tests_that_fail_too_a_change_mends() -> None:
+    mutation = {"tried": 9, "passing": 1, "others": 30, "failing": 2, "changes": [{**CHANGE, "mended": 1}]}
+    assert diagnosis(mutation=mutation) == (
+        "changes with which the test passes (9 tried), and how many of 30 other tests of its file fail then,"
+        " how many of 2 that fail now pass:\n"
+        "  0, 1: shop/cart.py:7 Cart.add(): without `lines.sort()`"
+    )
+
+
 def test_that_no_change_makes_the_test_pass_is_told() -> None:
     assert diagnosis(mutation={"tried": 40}) == "no small change makes the test pass (40 tried)"
 

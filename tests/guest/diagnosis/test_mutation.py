@@ -72,6 +72,38 @@ def test_a_statement_without_which_the_test_passes_is_found(
     assert found.tried > found.passing == len(found.changes)
 
 
+FIRST = """\
+class Cart:
+    def __init__(self):
+        self.lines = []
+
+    def add(self, name):
+        self.lines.append(name)
+        self.lines.sort()
+        return self
+
+    def first(self):
+        return self.lines[0]
+"""
+
+
+def test_changes_that_mend_other_failing_tests_come_first(diagnose: Diagnose) -> None:
+    tests = """\
+    def test_bad(self):
+        self.assertEqual(Cart().add('b').add('a').first(), 'b')
+    def test_good(self):
+        self.assertEqual(Cart().add('a').first(), 'a')
+    def test_order(self):
+        self.assertEqual(Cart().add('b').add('a').lines, ['b', 'a'])
+"""
+    found = mutation(diagnose, FIRST, tests)
+    assert (found.others, found.failing) == (1, 1)
+    told = {one.change: (one.line, one.broken, one.mended) for one in found.changes}
+    assert told["without `self.lines.sort()`"] == (7, 0, 1)
+    assert told["with `-1` for `0`"] == (11, 0, 0)
+    assert found.changes[0].mended == 1
+
+
 def test_other_tests_that_fail_with_a_change_are_counted(diagnose: Diagnose) -> None:
     shop = "def f(n):\n    if n > 2:\n        return 0\n    return n\n"
     tests = "    def test_bad(self):\n        self.assertEqual(f(3), 3)\n"

@@ -124,7 +124,7 @@ class MutationObserver:
             return
         trial.expect(base)
         loaded = Loaded(self.job.relative, {path for path, _, _ in lines})
-        result: dict = {"tried": 0, "others": len(trial.others)}
+        result: dict = {"tried": 0, "others": len(trial.others), "failing": len(trial.failing)}
         self.job.write(result)
         tried = []
         for function, mutant in self._plan(loaded, lines):
@@ -213,11 +213,15 @@ class MutationObserver:
             yield heapq.heappop(waiting)[2:]
 
     def _told(self, tried, trial):
-        """The changes with which the test passes, those first with which the others do, too."""
-        passing = [(*child.of_others(trial.others), *rest) for child, *rest in tried if child.has_passed]
-        passing.sort(key=lambda one: (one[0], one[3].is_blunt, -one[1]))
+        """The changes with which the test passes, those first with which the others do, too, also such as fail without it."""
+        passing = [
+            (*child.of_others(trial.others), child.mended(trial.failing), *rest)
+            for child, *rest in tried
+            if child.has_passed
+        ]
+        passing.sort(key=lambda one: (one[0], -one[2], one[4].is_blunt, -one[1]))
         told = []
-        for broken, ran, function, mutant in passing[:_MAX_TOLD]:
+        for broken, ran, mended, function, mutant in passing[:_MAX_TOLD]:
             lines = self._sources.lines(function.filename)
             told.append(
                 {
@@ -228,6 +232,7 @@ class MutationObserver:
                     "change": mutant.describe(lines),
                     "broken": broken,
                     "ran": ran,
+                    "mended": mended,
                 }
             )
         return {"passing": len(passing), "changes": told}
@@ -244,8 +249,8 @@ class _Trial:
         self._limit, self._more = _BASE_S, _BASE_S
         self._passing = self._harmless = 0
         """Numbers of changes with which the test passes; with which no other test that ran fails."""
-        self.others = set()
-        """Names of the other tests that pass."""
+        self.others, self.failing = set(), set()
+        """Names of the other tests that pass, and that fail."""
         self._count = _MAX_OTHERS
         self.report = None
 
@@ -253,7 +258,10 @@ class _Trial:
         """Take the unchanged program as the measure. The time for changes begins now."""
         budget_s = float(self._job.settings["budget_s"])
         self._ends, self._ends_in_vain = (time.monotonic() + times * budget_s for times in (1, _LONGER))
-        self.others = {name for name, outcome, _ in base.outcomes[1:] if outcome == "passed"}
+        self.others, self.failing = (
+            {name for name, outcome, _ in base.outcomes[1:] if outcome == wanted}
+            for wanted in ("passed", "failed")
+        )
         self._count = len(base.outcomes)
         if base.made:
             self._workers = 1  # two would meet at the same files
@@ -351,6 +359,10 @@ class _Child:
         """Numbers of these tests that have not passed here, and that have run."""
         outcomes = [outcome for name, outcome, _ in self.outcomes[1:] if name in others]
         return sum(outcome != "passed" for outcome in outcomes), len(outcomes)
+
+    def mended(self, failing):
+        """Number of these tests that have passed here."""
+        return sum(outcome == "passed" for name, outcome, _ in self.outcomes[1:] if name in failing)
 
     def read(self):
         """Read what there is. False at the end."""
