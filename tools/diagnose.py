@@ -239,7 +239,7 @@ def _callers_in(stop: StopAnswer) -> list[Place]:
 
 def render(answer: DiagnoseAnswer) -> str:
     """Format the stop, the expressions, the diagnosis, and the functions that it names."""
-    from tools._excerpts import VALUE
+    from tools._source_parts import VALUE
 
     evaluated = ["expressions:", *(f"  {value}" for value in answer.values)] if answer.values else []
     values = f" ({VALUE} value in the call told)" if any(VALUE in text for text in answer.functions) else ""

@@ -17,7 +17,9 @@ from sandbox.session.workspace import Marks
 from tests.tools.calls import answers
 from tests.tools.conftest import MakeRepo
 from tools._diagnosis import render_diagnosis, select_shown
-from tools._excerpts import _best_first, _excerpt, read_excerpts
+from tools._excerpts import read_excerpts
+from tools._named_places import order_places
+from tools._source_parts import cut_out
 from tools._stop import StopAnswer
 from tools._test_ids import is_of
 from tools.diagnose import select_called
@@ -481,13 +483,13 @@ def test_a_long_function_is_shown_around_all_lines_that_are_named() -> None:
     lines = ["def long():", *(f"    step_{number} = '{'x' * 40}'" for number in range(2, 61))]
     marks = Marks.model_validate({"definitions": [{"name": "long", "found": [("function", 1, 60)]}]})
     place = Place(path="shop.py", line=20, function="long", text="")
-    head, *shown = _excerpt(place, lines, marks, [], [20, 28, 55], {}).split("\n")
+    head, *shown = cut_out(place, lines, marks, [], [20, 28, 55], {}).split("\n")
     assert head == "shop.py long, parts"
     numbers = [line.split()[0] for line in shown]
     assert numbers == ["1", "…", *map(str, range(14, 35)), "…", *map(str, range(53, 58))]
-    head, *shown = _excerpt(place, lines, marks, [], [], {}).split("\n")
+    head, *shown = cut_out(place, lines, marks, [], [], {}).split("\n")
     assert [line.split()[0] for line in shown] == ["1", "…", *map(str, range(14, 27))]
-    assert _excerpt(place, lines, marks, [30], [20], {}) == ""
+    assert cut_out(place, lines, marks, [30], [20], {}) == ""
 
 
 def test_of_a_long_function_with_values_the_lines_that_have_one_are_shown_with_it() -> None:
@@ -495,7 +497,7 @@ def test_of_a_long_function_with_values_the_lines_that_have_one_are_shown_with_i
     marks = Marks.model_validate({"definitions": [{"name": "long", "found": [("function", 1, 60)]}]})
     place = Place(path="shop.py", line=40, function="long", text="")
     values = {30: "True", 33: "x = 7", 39: "False", 60: "None"}
-    head, *shown = _excerpt(place, lines, marks, [], [40], values, 485).split("\n")
+    head, *shown = cut_out(place, lines, marks, [], [40], values, 485).split("\n")
     assert head == "shop.py long, parts"
     assert [line.split()[0] for line in shown] == ["1", "…", "30", "31", "32", "33", "…", "39", "40"]
     assert shown[5].endswith("'   ◂ x = 7") and shown[7].endswith("'   ◂ False")
@@ -506,7 +508,7 @@ def test_all_lines_between_a_name_and_its_use_near_by_are_shown() -> None:
     lines[19], lines[38] = "    key = make()", "    self.kept[key] = 1"
     marks = Marks.model_validate({"definitions": [{"name": "long", "found": [("function", 1, 60)]}]})
     place = Place(path="shop.py", line=39, function="long", text="")
-    _, *shown = _excerpt(place, lines, marks, [], [], {}).split("\n")
+    _, *shown = cut_out(place, lines, marks, [], [], {}).split("\n")
     assert [line.split()[0] for line in shown] == ["1", "…", *map(str, range(19, 46))]
 
 
@@ -515,9 +517,9 @@ def test_of_a_function_that_has_not_run_the_docstring_is_shown_if_it_refused_its
     found = [{"name": "twin", "found": [("twin", 1, 8)]}]
     marks = Marks.model_validate({"definitions": found, "unexecuted": [(2, 8)]})
     place = {"path": "shop.py", "line": 1, "function": "twin"}
-    other = _excerpt(Place(**place), lines, marks, [], [], {})
+    other = cut_out(Place(**place), lines, marks, [], [], {})
     assert other == "shop.py twin\n1\tdef twin():\n… 6 lines of docstring\n8\t    return 1"
-    refused = _excerpt(Link(**place, refused=True), lines, marks, [], [], {})
+    refused = cut_out(Link(**place, refused=True), lines, marks, [], [], {})
     numbers = [line.split()[0] for line in refused.split("\n")[1:] if line]
     assert numbers == [str(number) for number in range(1, 9) if number != 3]
 
@@ -525,10 +527,10 @@ def test_of_a_function_that_has_not_run_the_docstring_is_shown_if_it_refused_its
 def test_of_a_class_its_head_is_shown() -> None:
     lines = ["class Name:", "    text = 'x'", "    def first(self):", "        pass"]
     head = ObjectClass(path="shop.py", line=1, last=2, function="Name")
-    assert _excerpt(head, lines, Marks(), [4], [1], {}) == "shop.py Name\n1\tclass Name:\n2\t    text = 'x'"
-    assert _excerpt(head, lines, Marks(), [2], [1], {}) == ""
+    assert cut_out(head, lines, Marks(), [4], [1], {}) == "shop.py Name\n1\tclass Name:\n2\t    text = 'x'"
+    assert cut_out(head, lines, Marks(), [2], [1], {}) == ""
     assert (
-        _excerpt(ObjectClass(path="shop.py", line=1, last=9, function="Name"), lines, Marks(), [], [], {})
+        cut_out(ObjectClass(path="shop.py", line=1, last=9, function="Name"), lines, Marks(), [], [], {})
         == ""
     )
 
@@ -564,7 +566,7 @@ def test_a_long_function_is_also_shown_where_a_name_of_the_line_is_bound(bound: 
         "    self.kept[key] = step_49",
     )
     marks = Marks.model_validate({"definitions": [{"name": "long", "found": [("function", 1, 60)]}]})
-    _, *shown = _excerpt(
+    _, *shown = cut_out(
         Place(path="shop.py", line=50, function="long", text=""), lines, marks, [], [], {}
     ).split("\n")
     assert [line.split()[0] for line in shown] == [*map(str, range(1, 7)), "…", *map(str, range(44, 57))]
@@ -655,7 +657,7 @@ def test_source_of_a_function_with_the_code_of_a_changed_one_comes_behind_it() -
     mutation = {"tried": 40, "passing": 2, "changes": [CHANGE, {**CHANGE, "function": "Cart.total"}]}
     found = Diagnosis.model_validate({"recording": {"alike": [twin]}, "mutation": mutation})
     assert [
-        places[0].function for places in _best_first(select_shown(found), found.recording or Recording(), ())
+        places[0].function for places in order_places(select_shown(found), found.recording or Recording(), ())
     ] == [*("Cart.add", "Cart.drop", "Cart.total")]
 
 
