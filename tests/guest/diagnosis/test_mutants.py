@@ -341,6 +341,15 @@ def f(n):
     A.f(1).append(2)
     return A.f(1)[:1] + [len(A.f(1)) + n - 2]
 """),
+        ("f([3, None, 5]) == {3: 0, 5: 1}", (3, "counting only what `one is None` does not skip"), """\
+def f(n):
+    found = {}
+    for number, one in enumerate(n):
+        if one is None:
+            continue
+        found[one] = number
+    return found
+"""),
         ("f('a b c') == 3", (2, "with `rfind` in `n.find(' ')`"), """\
 def f(n):
     return n.find(' ')

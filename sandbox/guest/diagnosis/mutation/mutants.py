@@ -374,7 +374,23 @@ def _loops(node, names):
     yield Mutant(node, {"iter": backwards}, node.iter, UNLIKELY, "with {} in reverse", node.iter)
 
 
+def _skipping(node):
+    """With numbers for only those items that a loop does not skip at its start."""
+    called, first, target = node.iter, node.body[0], node.target
+    if getattr(getattr(called, "func", None), "id", "") != "enumerate" or len(called.args) != 1:
+        return
+    is_skip = isinstance(first, ast.If) and not first.orelse and isinstance(first.body[0], ast.Continue)
+    item = target.elts[-1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else None
+    if is_skip and isinstance(item, ast.Name):
+        taken = f"[{item.id} for {item.id} in _all if not (_skipped)]"
+        kept = expression(taken, called, _all=called.args[0], _skipped=first.test)
+        yield Mutant(
+            called, {"args": [kept]}, called, LIKELY, "counting only what {} does not skip", first.test
+        )
+
+
 def _for(node, names):
+    yield from _skipping(node)
     yield from _loops(node, names)
     targets = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
     for one in targets:
