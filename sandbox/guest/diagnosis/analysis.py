@@ -6,7 +6,7 @@ import re
 import sys
 
 from ..debugger.isolation.pristine import os
-from . import aliases, call_tree, caught, chain, failure, kept_state, repeated, values
+from . import aliases, attributes, call_tree, caught, chain, failure, kept_state, repeated, values
 from . import sites as kinds
 from .calls import Calls, constructs
 from .events import Events, frame_number, is_atom, method_codes
@@ -25,7 +25,7 @@ FAR = 10_000
 _NEAR = 30
 _MAX_HANDED_ON = 5
 _MAX_OTHERS = 3
-_MAX_WRITTEN, _MAX_READ = 2, 10
+_MAX_WRITTEN = 2
 _TEXT = re.compile(r"(['\"])(.*?)\1")
 _MIN_TEXT = 6
 """Characters of a text in source below which it may appear anywhere."""
@@ -50,8 +50,9 @@ class _Analysis:
         self._spectrum = job.read("spectrum.json")
         self._scores = {(path, line): score for path, line, score in self._spectrum.get("lines") or ()}
         self._frames = failure.frames_of(exc, job)
+        self._frame_numbers = [frame_number(frame, events.modules) for frame, _ in self._frames]
         if self._frames:
-            events.outermost = frame_number(self._frames[0][0], events.modules)
+            events.outermost = self._frame_numbers[0]
         self._starts = self._find_starts()
         sides = sides or of_unittest(exc)
         self._sides = self._in_order(sides) or sides
@@ -99,8 +100,8 @@ class _Analysis:
     def _find_starts(self):
         """(distance, event) of the failing line in each frame that the exception has passed."""
         found = []
-        for outwards, (frame, line) in enumerate(reversed(self._frames)):
-            number = frame_number(frame, self._events.modules)
+        inwards = zip(reversed(self._frame_numbers), reversed(self._frames))
+        for outwards, (number, (_, line)) in enumerate(inwards):
             if number is not None:
                 found += [(2 * outwards, event) for event in self._events.last_of_frame(number, line)]
         return found
@@ -145,45 +146,18 @@ class _Analysis:
 
     @guarded
     def _attributes(self):
-        """The last writes of attributes that functions of the failure have read, but for those by tests.
-
-        Neither by a constructor that a test calls, nor by one of those functions; the innermost function first.
-        """
-        events, reads, found = self._events, {}, {}
-        numbers = [frame_number(frame, events.modules) for frame, _ in reversed(self._frames)]
-        frames = {number: order for order, number in enumerate(numbers)}
-        for event, frame in enumerate(events.frame_of):
-            site = events.site(event) if frame in frames else None
-            if site is not None and site.kind == kinds.BASE and site.extra[0] == "load":
-                if not self._job.is_test_code(site.scope.filename):
-                    reads[frames[frame], site.name] = event
-        for _, event in sorted(reads.items()):
-            write = events.attribute_writer(events.value_of[event], events.site(event).name, event)
-            if write is None or events.site(write).extra[0] != "store" or events.frame_of[write] in frames:
-                continue
-            maker = self._maker(write)
-            if not any(self._is_test_event(each) for each in (write, maker) if each is not None):
-                one = {
-                    **self._place(write),
-                    "name": events.site(event).name[:100],
-                    "value": self._stored_text(write),
-                    "read": self._place(event),
-                    "maker": None if maker is None else self._place(maker),
-                }
-                found.setdefault(events.site_of[write], one)
-        return list(found.values())[:_MAX_READ]
-
-    def _is_test_event(self, event):
-        return self._job.is_test_code(self._events.site(event).scope.filename)
-
-    def _maker(self, write):
-        """The event in the function that made the object whose constructor is at `write`; None for another write."""
-        event, maker = write, None
-        for _ in range(_MAX_HANDED_ON):
-            if event is None or not constructs(self._events.site(event).scope.name):
-                break
-            event = maker = self._events.caller_event(self._events.frame_of[event])
-        return maker
+        """The last writes of attributes that functions of the failure have read, and what made their objects."""
+        frames, test = self._frame_numbers[::-1], self._job.is_test_code
+        return [
+            {
+                **self._place(write),
+                "name": self._events.site(read).name[:100],
+                "value": self._stored_text(write),
+                "read": self._place(read),
+                "maker": None if maker is None else self._place(maker),
+            }
+            for read, write, maker in attributes.find(self._events, frames, test)
+        ]
 
     def _stored_text(self, write):
         """Text of a plain value that was stored; "" for others, which may have changed since or have several names."""
@@ -380,7 +354,7 @@ class _Analysis:
 
     @guarded
     def _calls(self):
-        told = {frame_number(frame, self._events.modules) for frame, _ in self._frames}
+        told = set(self._frame_numbers)
         calls, functions, order, helpers, callers = call_tree.select_calls(
             self._events,
             self._recorded,

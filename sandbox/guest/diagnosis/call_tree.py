@@ -82,36 +82,29 @@ def select_calls(events, calls, is_test, score, distance, told, found_in):
                 "lines": lines[one.frame],
             }
         )
-    helpers, callers = _helpers(events, others), _direct_callers(events, others[:_MAX_CHANGED], is_test)
-    return selected, len(functions), order, helpers, callers
+    return (selected, len(functions), order, *_neighbours(events, others, is_test))
 
 
-def _helpers(events, functions):
-    callers = {_scope_of(events, one.frame) for one in functions[:_MAX_CHANGED]}
+def _neighbours(events, functions, is_test):
+    """(helpers, callers) as `select_calls` returns them, in one pass over the calls."""
     ranks = {_scope_of(events, one.frame): index for index, one in enumerate(functions)}
-    found = _generators(events, functions, callers, ranks)
-    for frame, event in events.entered.items():
-        rank = ranks.get(events.site(event).scope)
-        caller = None if rank is None else events.caller_event(frame)
-        site = None if caller is None else events.site(caller)
-        if site is not None and site.scope in callers:
-            found.setdefault((rank, site.scope, site.line), (event, caller))
-    order = sorted(found, key=lambda one: (one[0], one[2]))
-    return [found[key] for key in order[:_MAX_HELPERS]]
-
-
-def _direct_callers(events, functions, is_test):
-    """The functions outside of tests that have called others, each once for a called one."""
-    ranks = {_scope_of(events, one.frame): index for index, one in enumerate(functions)}
-    found = {}
+    suspects = {_scope_of(events, one.frame) for one in functions[:_MAX_CHANGED]}
+    helpers, callers = _generators(events, functions, suspects, ranks), {}
     for frame, event in events.entered.items():
         called = events.site(event).scope
         caller = events.caller_event(frame) if called in ranks else None
-        scope = None if caller is None else events.site(caller).scope
-        if scope is None or scope is called or scope.parent is None or is_test(scope.filename):
+        if caller is None:
             continue
-        found.setdefault((ranks[called], scope), (caller, event))
-    return [found[key] for key in sorted(found, key=lambda one: one[0])[:_MAX_HELPERS]]
+        site = events.site(caller)
+        scope = site.scope
+        if scope in suspects:
+            helpers.setdefault((ranks[called], scope, site.line), (event, caller))
+        is_apart = scope is not called and scope.parent is not None and not is_test(scope.filename)
+        if called in suspects and is_apart:
+            callers.setdefault((ranks[called], scope), (caller, event))
+    by_line = sorted(helpers, key=lambda one: (one[0], one[2]))
+    by_rank = sorted(callers, key=lambda one: one[0])
+    return [helpers[key] for key in by_line[:_MAX_HELPERS]], [callers[key] for key in by_rank[:_MAX_HELPERS]]
 
 
 def _generators(events, functions, callers, ranks):
