@@ -57,7 +57,7 @@ def _share(places: Sequence[int]) -> float:
 async def _place_of_cause(folder: Path, name: str) -> int | None:
     """Characters up to the end of the line, -1 if there is none; None if what the bug requires can't be had."""
     task = unpack(name, folder)
-    facts, repo = task.facts, folder / name / "environment" / "repo"
+    facts, repo = task.facts, task.folder / "environment" / "repo"
     wanted = changed_functions(repo, (task.folder / "solution" / "gold.patch").read_text("utf-8"))
     python = facts.python or "3.11"
     if facts.requirements and fetched(facts.requirements, python) is None:
