@@ -203,12 +203,33 @@ class SettraceEngine:
     def _closure(self, lines):
         hit, holds = self._hit, self._session.table.holds
         tests = {line: self._session.table.test(points) for line, points in lines.items()}
+        if len(tests) == 1 and None not in tests.values():
+            return self._closure_of_condition(*tests.popitem())
 
         def local(frame, event, arg):
             if event == "line":
                 line = frame.f_lineno
                 if line in tests and (tests[line] is None or holds(tests[line], frame)):
                     return hit(frame)
+            return local
+
+        return local
+
+    def _closure_of_condition(self, wanted, test):
+        """The same for one condition, with `Table.holds` in it: in a tight loop it takes two thirds of the time."""
+        hit, evaluate = self._hit, eval
+        point, condition, text = test
+
+        def local(frame, event, arg):
+            if frame.f_lineno == wanted and event == "line":
+                if point.enabled and not point.ignore and point.cond is text:
+                    try:
+                        if not evaluate(condition, frame.f_globals, frame.f_locals):
+                            point.hits += 1
+                            return local
+                    except BaseException:  # code of the user, which `hit` evaluates again and reports
+                        pass
+                return hit(frame)
             return local
 
         return local
