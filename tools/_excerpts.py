@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from sandbox.errors import InvalidArgument, NotFound
-from sandbox.host_files import in_thread
-from sandbox.session.diagnosis import CodeChange, Diagnosis, Helper, Place, Recording
+from sandbox.session.diagnosis import CodeChange, Diagnosis, Helper, Place, Recording, State
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
 from tools._diagnosis import select_shown
@@ -25,7 +24,6 @@ from tools._source_parts import (
     lines_of,
     whole_file,
 )
-from tools._state_uses import find_state, function_around, lines_with, writes
 
 _MAX_CHANGED = 3000
 """Characters of the function in which a change makes the test pass."""
@@ -108,6 +106,7 @@ class _Reader:
         self._session, self._shown, self._room = session, shown, room
         self._wanted = order_places(told, recording, callers)[: 1 if is_refused else None]
         self._changes = told.changes
+        self._state = found.mutation.state if found.mutation and told.changes else None
         self._changed = {(one.path, one.function) for one in told.changes}
         stored = [alias.stored for alias in told.aliases if not alias.places]
         self._shared = {(one.path, one.function) for one in stored if one.function.endswith("__init__")}
@@ -131,11 +130,8 @@ class _Reader:
         for one in beside:
             await self._has_file(one.path, _MAX_ALL_FILES)
         self._excerpts += list(self._short_ones(beside))
-        name = find_state([one.change for one in self._changes])
-        path = self._changes[0].path if name else ""
-        if path in self._files:
-            told = {line for one in self._excerpts for line in one.lines()}
-            self._excerpts += await in_thread(_other_uses, name, path, self._files[path][0], told)
+        told = {line for one in self._excerpts for line in one.lines()}
+        self._excerpts += _other_uses(self._state, told)
         return self._excerpts
 
     async def _has_file(self, path: str, most: int = _MAX_FILES) -> bool:
@@ -257,23 +253,21 @@ class _Reader:
                 left -= 1
 
 
-def _other_uses(
-    name: str, path: str, lines: Sequence[str], told: Collection[tuple[str, int]]
-) -> list[Excerpt]:
-    """The other lines of a file with the state that changes are about; of many, those that write it."""
-    found = [index for index in lines_with(name, lines) if (path, index + 1) not in told]
-    found = found if len(found) <= _MAX_USES else [index for index in found if writes(name, lines[index])]
-    if not found:
+def _other_uses(state: State | None, told: Collection[tuple[str, int]]) -> list[Excerpt]:
+    """The other lines with the state that changes are about; of many, those that write it."""
+    found = [one for one in (state.uses if state else ()) if (one.path, one.line) not in told]
+    found = found if len(found) <= _MAX_USES else [one for one in found if one.is_written]
+    if not state or not found:
         return []
-    numbered = (f"{index + 1}\t{_use(lines, index)}" for index in found[:_MAX_USES])
-    head = f"{path}, other lines with `{name}`"
-    return [Excerpt(path, head, "\n".join([head, *numbered]))]
+    head = f"{found[0].path}, other lines with `{state.name}`"
+    numbered = (f"{one.line}\t{_use(one)}" for one in found[:_MAX_USES])
+    return [Excerpt(found[0].path, head, "\n".join([head, *numbered]))]
 
 
-def _use(lines: Sequence[str], index: int) -> str:
+def _use(one: Place) -> str:
     """A line, with the function that it is in."""
-    text, function = shorten(lines[index], _MAX_USE), function_around(lines, index)
-    return f"{function}(): {text}" if function else text
+    function = "" if one.function == "<module>" else f"{one.function.rpartition('.')[2]}(): "
+    return function + shorten(one.text, _MAX_USE)
 
 
 def _callers_of(changes: Sequence[CodeChange], recording: Recording) -> list[Helper]:

@@ -306,6 +306,20 @@ class CodeChange(Place):
     """Number of other failing tests that pass with it."""
 
 
+class StateUse(Place):
+    """A line that uses the state that changes are about."""
+
+    is_written: bool = False
+
+
+class State(GuestData):
+    """An attribute, or a constant of a module, that most changes are about."""
+
+    name: Text
+    uses: Annotated[list[StateUse], Field(max_length=40)] = []
+    """In the file of the best change."""
+
+
 class Mutation(GuestData):
     """Small changes of the code, each tried alone."""
 
@@ -321,6 +335,7 @@ class Mutation(GuestData):
     cut: Text = ""
     changes: Annotated[list[CodeChange], Field(max_length=20)] = []
     """The first ones break the fewest other tests."""
+    state: State | None = None
     problems: Annotated[list[Text], Field(max_length=20)] = []
 
 

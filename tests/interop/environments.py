@@ -17,7 +17,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess, TimeoutExpired
@@ -141,12 +141,14 @@ def find_interpreter(version: str | None) -> str:
     if version is None or f"{sys.version_info[0]}.{sys.version_info[1]}" == version:
         return sys.executable
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    found = [shutil.which(f"python{version}"), *sorted(pyenv.glob(f"{version}.*/bin/python"), reverse=True)]
+    found = [shutil.which(f"python{version}")]
+    with suppress(PermissionError):  # that of another user, after `su`
+        found += sorted(map(str, pyenv.glob(f"{version}.*/bin/python")), reverse=True)
     for candidate in filter(None, found):
         # The shims of pyenv are on PATH for versions that they refuse to run.
-        done = _run([str(candidate), "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
+        done = _run([candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
         if done.stdout.strip() == version:
-            return str(candidate)
+            return candidate
     raise NoInterpreter(f"No Python {version} on PATH or in {pyenv}")
 
 

@@ -761,9 +761,18 @@ async def test_each_changed_function_is_shown_and_other_lines_with_the_state() -
         {"path": "shop.py", "line": 63 * number + 62, "function": name, "change": "without `lines.seen = 1`"}
         for number, name in enumerate(names)
     ]
-    uses = "\ndef clear(lines):\n    lines.seen = 0\n\nlines.seen is None\n"
-    found = Diagnosis.model_validate({"mutation": {"tried": 9, "passing": 3, "changes": changes}})
-    session = Workspace(shop=source + uses + "# more\n" * 500)
+    uses = [
+        {"path": "shop.py", "line": line, "function": function, "text": text, "is_written": is_written}
+        for line, function, text, is_written in (
+            (62, "first", "lines.seen = 1", True),
+            (191, "Shop.clear", "lines.seen = 0", True),
+            (193, "<module>", "lines.seen is None", False),
+        )
+    ]
+    state = {"name": "seen", "uses": uses}
+    mutation = {"tried": 9, "passing": 3, "changes": changes, "state": state}
+    found = Diagnosis.model_validate({"mutation": mutation})
+    session = Workspace(shop=source + "# more\n" * 500)
     excerpts = await read_excerpts(session, found, [], 1000)  # type: ignore[arg-type] - all that it uses of one
     assert [one.function for one in excerpts[:3]] == names
     assert all("lines.seen = 1" in one.text for one in excerpts[:3])

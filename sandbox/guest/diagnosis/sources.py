@@ -214,7 +214,7 @@ def _lines_that_change(function, name):
     """Yield the lines of a function that set or change a global, or an attribute."""
     is_own = not name.startswith(".") and _binds(function, name)
     for node in () if is_own else ast.walk(function):
-        if isinstance(node, ast.expr) and _changes(node, name):
+        if isinstance(node, ast.expr) and changes(node, name):
             yield node.lineno
 
 
@@ -233,16 +233,17 @@ def _binds(function, name):
     )
 
 
-def _changes(node, name):
+def changes(node, name):
+    """True if an expression sets or changes the global `seen`, or the attribute `.seen` of anything."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
-        return _is_named(node.func.value, name)
+        return is_named(node.func.value, name)
     if isinstance(node, ast.Subscript):
-        return not isinstance(node.ctx, ast.Load) and _is_named(node.value, name)
+        return not isinstance(node.ctx, ast.Load) and is_named(node.value, name)
     is_name = isinstance(node, (ast.Name, ast.Attribute))
-    return is_name and not isinstance(node.ctx, ast.Load) and _is_named(node, name)
+    return is_name and not isinstance(node.ctx, ast.Load) and is_named(node, name)
 
 
-def _is_named(node, name):
+def is_named(node, name):
     """True for the global `seen`, or for an attribute of anything, `.seen`."""
     if isinstance(node, ast.Attribute):
         return name == f".{node.attr}"

@@ -66,14 +66,16 @@ class _Ends:
 
     def at_start(self, text, likelihood, told):
         body, at = self._node.body, self._node.body[self._first]
-        made = [*body[: self._first], *parsed(text, at), *body[self._first :]]
-        return Mutant(self._node, {"body": made}, at, likelihood, braced(told))
+        added = parsed(text, at)
+        made = [*body[: self._first], *added, *body[self._first :]]
+        return Mutant(self._node, {"body": made}, at, likelihood, braced(told), added=added)
 
     def at_end(self, text, likelihood, told):
         """Add statements behind all, before a `return` that ends the function."""
         body, at = self._node.body, self._node.body[-1]
-        made = [*body[: self._last], *parsed(text, at), *body[self._last :]]
-        return Mutant(self._node, {"body": made}, at, likelihood, braced(told))
+        added = parsed(text, at)
+        made = [*body[: self._last], *added, *body[self._last :]]
+        return Mutant(self._node, {"body": made}, at, likelihood, braced(told), added=added)
 
 
 def _copies_of_parameters(node, names, ends):
@@ -116,7 +118,8 @@ def _fresh_caches(node, ends):
             body = [_Replacing(path).visit(one) for one in copy.deepcopy(node.body)]
             made = parsed(f"_empty = type({path})()", node.body[0])
             told = braced(f"if `{path}` were empty each time")
-            yield Mutant(node, {"body": [*made, *body]}, at, FIRST, told)
+            emptied = parsed(f"{path} = None", at)  # as good as that
+            yield Mutant(node, {"body": [*made, *body]}, at, FIRST, told, added=emptied)
 
 
 def _path_of(node):

@@ -18,14 +18,16 @@ FIRST, LIKELY, POSSIBLE, UNLIKELY = -2, 0, 1, 2
 class Mutant:
     """One change: while it is entered, fields of a node have other values.
 
-    `is_blunt`: it leaves out an effect as a whole, which often hides a fault that is elsewhere.
+    `code`: syntax trees of the code that it is about. `is_blunt`: it leaves out an effect as a whole, which often hides a
+    fault that is elsewhere.
     """
 
-    __slots__ = ("_fields", "_old", "_owner", "_text", "is_blunt", "likelihood", "line")
+    __slots__ = ("_fields", "_old", "_owner", "_text", "code", "is_blunt", "likelihood", "line")
 
-    def __init__(self, owner, fields, node, likelihood, text, *parts):
+    def __init__(self, owner, fields, node, likelihood, text, *parts, added=()):
         self._owner, self._fields, self._old = owner, fields, {}
         self._text = text, parts
+        self.code = [*(one for one in parts if type(one) is not str), *added]
         self.line, self.likelihood = node.lineno, likelihood
         self.is_blunt = text.startswith(_BLUNT) and isinstance(parts[0] if parts else node, _EFFECTS)
 

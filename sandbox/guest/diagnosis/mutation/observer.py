@@ -15,6 +15,7 @@ from ...debugger.isolation.pristine import os, select, threading, time
 from .. import failure
 from ..job import guarded
 from ..sources import Sources
+from . import state_uses
 from .definitions import Definitions
 from .functions import Loaded, functions_in, import_modules
 from .guard import Guard, holds_files_open
@@ -225,17 +226,38 @@ class MutationObserver:
             lines = self._sources.lines(function.filename)
             told.append(
                 {
-                    "path": self.job.relative(function.filename),
-                    "line": mutant.line,
+                    **self._place(function.filename, mutant.line),
                     "function": function.name,
-                    "text": self._sources.line(function.filename, mutant.line),
                     "change": mutant.describe(lines),
                     "broken": broken,
                     "ran": ran,
                     "mended": mended,
                 }
             )
-        return {"passing": len(passing), "changes": told}
+        return {"passing": len(passing), "changes": told, "state": self._state(told, passing)}
+
+    def _state(self, told, passing):
+        """The state that the changes are about, with its uses in the file of the best one; None if there is none."""
+        found = None
+        if told:
+            filename = passing[0][3].filename
+            mutants = [one[4] for one in passing[:_MAX_TOLD]]
+            found = state_uses.find(mutants, self._sources.tree(filename))
+        if found is None:
+            return None
+        name, uses = found
+        return {
+            "name": name,
+            "uses": [dict(self._place(filename, line), is_written=is_written) for line, is_written in uses],
+        }
+
+    def _place(self, filename, line):
+        return {
+            "path": self.job.relative(filename),
+            "line": line,
+            "function": self._sources.function_at(filename, line)[0],
+            "text": self._sources.line(filename, line),
+        }
 
 
 class _Trial:
