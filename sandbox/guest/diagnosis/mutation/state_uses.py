@@ -23,7 +23,9 @@ def find(mutants, tree):
     counted = Counter(name for one in named for name in one)
     for name, count in counted.most_common():
         if count * 2 >= len(named) and any(one.get(name) for one in named):
-            return name.lstrip("."), _uses(tree, name)[:_MAX_TOLD]
+            uses = _uses(tree, name)
+            written = [one for one in uses if one[1]]
+            return name.lstrip("."), (uses if len(uses) <= _MAX_TOLD else written)[:_MAX_TOLD]
     return None
 
 
