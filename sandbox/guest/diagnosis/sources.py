@@ -86,7 +86,7 @@ class Sources:
         """(qualified name, line) of each function of a file that sets or changes a global, or an attribute: `.seen`."""
         for function, node in _definitions_in(self.tree(filename)):
             if isinstance(node, DEFINITIONS):
-                line = next(_lines_that_change(node, name), 0)
+                line = next(lines_that_change(node, name), 0)
                 if line:
                     yield function, line
 
@@ -210,15 +210,15 @@ def _repeats(node):
     return getattr(called, "attr", None) in _REPEATING or getattr(called, "id", None) in _REPEATING
 
 
-def _lines_that_change(function, name):
+def lines_that_change(function, name):
     """Yield the lines of a function that set or change a global, or an attribute."""
-    is_own = not name.startswith(".") and _binds(function, name)
+    is_own = not name.startswith(".") and binds(function, name)
     for node in () if is_own else ast.walk(function):
         if isinstance(node, ast.expr) and changes(node, name):
             yield node.lineno
 
 
-def _binds(function, name):
+def binds(function, name):
     """True if a name is local to a function."""
     nodes = list(ast.walk(function))
     if any(isinstance(node, ast.Global) and name in node.names for node in nodes):

@@ -67,7 +67,7 @@ def changes(text: str, expected: str) -> list[tuple[int, str]]:
     """Changes of a module with which an expression holds that doesn't hold without: their lines and texts."""
     tree, lines = ast.parse(text), text.splitlines()
     assert not holds(tree, expected)
-    definitions = Definitions([tree])
+    definitions = Definitions({"module.py": tree})
     found: list[tuple[int, str]] = []
     for function in functions_in("shop.py", tree):
         for mutant in list(mutants_of(function, set(range(len(lines) + 1)), definitions)):

@@ -35,21 +35,38 @@ class Tree:
             self.found[name] = 1
             LEVELS[name] = 1
         return self.found[name]
+
+    def forget(self):
+        registry.remove(self)
+        print(self)
 '''
+REGISTRY = """\
+_known = []
+
+def remove(tree):
+    _known.remove(tree)
+    tree.registry = None
+
+def reset(_known):
+    _known.clear()
+
+def reset_all():
+    global _known
+    _known = []
+"""
 TREE = ast.parse(SOURCE)
+DEFINITIONS = Definitions({"tree.py": TREE, "registry.py": ast.parse(REGISTRY)})
 
 
 def changes(*wanted: str) -> list[Mutant]:
     """Those of all changes of the methods that are described like this."""
-    lines, definitions = SOURCE.splitlines(), Definitions([TREE])
+    lines = SOURCE.splitlines()
     made = [
         one
         for function in functions_in("tree.py", TREE)
-        for one in mutants_of(function, set(range(len(lines))), definitions)
+        for one in mutants_of(function, set(range(len(lines) + 1)), DEFINITIONS)
     ]
-    found = [one for text in wanted for one in made if one.describe(lines) == text]
-    assert len(found) >= len(wanted), [one.describe(lines) for one in made]
-    return found
+    return [next(one for one in made if one.describe(lines) == text) for text in wanted]
 
 
 @pytest.mark.parametrize(
@@ -65,12 +82,23 @@ def changes(*wanted: str) -> list[Mutant]:
     ],
 )
 def test_the_state_that_changes_are_about(described: list[str], name: str) -> None:
-    found = state_uses.find(changes(*described), TREE)
-    assert (found[0] if found else "") == name
+    assert state_uses.find(changes(*described), "tree.py", DEFINITIONS)[0] == name
 
 
 def test_lines_that_use_and_write_an_attribute_or_a_constant() -> None:
-    found = state_uses.find(changes("without `self.levels.clear()`"), TREE)
-    assert found == ("levels", [(5, True), (9, True), (10, False), (12, True), (15, True), (16, False)])
-    found = state_uses.find(changes("without `LEVELS[name] = 1`"), TREE)
-    assert found == ("LEVELS", [(1, True), (21, True)])
+    found = state_uses.find(changes("without `self.levels.clear()`"), "tree.py", DEFINITIONS)
+    assert found == (
+        "levels",
+        "tree.py",
+        [(5, True), (9, True), (10, False), (12, True), (15, True), (16, False)],
+    )
+    found = state_uses.find(changes("without `LEVELS[name] = 1`"), "tree.py", DEFINITIONS)
+    assert found == ("LEVELS", "tree.py", [(1, True), (21, True)])
+
+
+def test_lines_with_what_a_function_writes_whose_call_is_left_out() -> None:
+    name, path, uses = state_uses.find(
+        changes("without `registry.remove(self)`", "without `registry.remove(self)`"), "tree.py", DEFINITIONS
+    )
+    assert (name, path, uses) == ("_known", "registry.py", [(1, True), (4, True), (12, True)])
+    assert state_uses.find(changes("without `print(self)`"), "tree.py", DEFINITIONS)[0] == ""

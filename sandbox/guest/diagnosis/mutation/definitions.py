@@ -19,11 +19,13 @@ class Definitions:
     """Names that a change of one function may use of the code around it."""
 
     def __init__(self, trees):
+        """`trees`: {name of a file: its syntax tree}."""
+        self.trees = trees
         self._classes, self._functions, self._states = {}, {}, {}
         self._left_empty = None
         self.cached = {}
         """Name of a function -> line of a decorator that keeps its results."""
-        for tree in trees:
+        for tree in trees.values():
             for node in ast.walk(tree):
                 for one in node.decorator_list if isinstance(node, DEFINITIONS) else ():
                     if _is_cache(one):
@@ -44,6 +46,18 @@ class Definitions:
         functions = self._functions.get(name, ())
         return bool(functions) and all(
             any(isinstance(one, _YIELDS) for one in ast.walk(node)) for node, _ in functions
+        )
+
+    def find_called(self, call):
+        """(name of the file, syntax tree) of the function that a call is likely to mean; None if several have its name, or none."""
+        functions = self._functions.get(last_name(call.func), ())
+        if len(functions) != 1:
+            return None
+        ((wanted, _),) = functions
+        return next(
+            (name, wanted)
+            for name, tree in self.trees.items()
+            if any(one is wanted for one in ast.walk(tree))
         )
 
     @property

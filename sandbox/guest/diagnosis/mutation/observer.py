@@ -58,6 +58,7 @@ class MutationObserver:
         self._spectrum = job.read("spectrum.json")
         self._sources = Sources()
         self._has_begun = False
+        self._definitions = Definitions({})
         self._child = None
         """In a child process: its report."""
         self._folder = os.path.join(job.folder, "files")
@@ -188,7 +189,7 @@ class MutationObserver:
         found = []
         trees = {path: self._sources.tree(filename) for path, filename in loaded.filenames.items()}
         trees = {path: tree for path, tree in trees.items() if tree is not None}
-        definitions = Definitions(trees.values())
+        definitions = self._definitions = Definitions(trees)
         for path, tree in trees.items():
             for function in functions_in(loaded.filenames[path], tree):
                 span = range(function.first_line, (function.node.end_lineno or 0) + 1)
@@ -237,19 +238,13 @@ class MutationObserver:
         return {"passing": len(passing), "changes": told, "state": self._state(told, passing)}
 
     def _state(self, told, passing):
-        """The state that the changes are about, with its uses in the file of the best one; None if there is none."""
-        found = None
-        if told:
-            filename = passing[0][3].filename
-            mutants = [one[4] for one in passing[:_MAX_TOLD]]
-            found = state_uses.find(mutants, self._sources.tree(filename))
-        if found is None:
+        """The state that the changes are about, with its uses; None if there is none."""
+        if not told:
             return None
-        name, uses = found
-        return {
-            "name": name,
-            "uses": [dict(self._place(filename, line), is_written=is_written) for line, is_written in uses],
-        }
+        mutants = [one[4] for one in passing[:_MAX_TOLD]]
+        name, filename, uses = state_uses.find(mutants, passing[0][3].filename, self._definitions)
+        places = [dict(self._place(filename, line), is_written=is_written) for line, is_written in uses]
+        return {"name": name, "uses": places} if name else None
 
     def _place(self, filename, line):
         return {

@@ -7,26 +7,57 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
-from ..sources import changes, is_named
+from ..sources import binds, changes, is_named, lines_that_change
+from ..syntax_trees import DEFINITIONS
 from .definitions import assigned_in
 
 _MAX_TOLD = 40
 
 
-def find(mutants, tree):
-    """(name, [(line of the tree, True if it is written there)]) of the state of most of the mutants; None if there is none.
+def find(mutants, filename, definitions):
+    """(name, name of its file, [(line, True if it is written there)]) of the state that changes of a file are about; "" if none.
 
     It is an attribute that is not called, or a constant of a module, which may be a container: in the code of at least half of
-    the changes, one of which writes it.
+    the changes, one of which writes it. Else a global or an attribute that functions write whose calls are left out.
     """
-    named = [_state_in(one.code) for one in mutants]
-    counted = Counter(name for one in named for name in one)
-    for name, count in counted.most_common():
-        if count * 2 >= len(named) and any(one.get(name) for one in named):
-            uses = _uses(tree, name)
-            written = [one for one in uses if one[1]]
-            return name.lstrip("."), (uses if len(uses) <= _MAX_TOLD else written)[:_MAX_TOLD]
+    named = [{(filename, name): writes for name, writes in _state_in(one.code).items()} for one in mutants]
+    found = _most_frequent(named) or _most_frequent([_written_by_called(one, definitions) for one in mutants])
+    filename, name = found or (filename, "")
+    uses = _uses(definitions.trees.get(filename), name)
+    written = [one for one in uses if one[1]]
+    return name.lstrip("."), filename, (uses if len(uses) <= _MAX_TOLD else written)[:_MAX_TOLD]
+
+
+def _most_frequent(named):
+    """What at least half of some dicts have as a key, one of them with a true value; None if there is nothing."""
+    for one, count in Counter(key for each in named for key in each).most_common():
+        if count * 2 >= len(named) and any(each.get(one) for each in named):
+            return one
     return None
+
+
+def _written_by_called(mutant, definitions):
+    """{(name of a file, name of a global or an attribute that a function writes whose call is left out): True}."""
+    found = {}
+    for node in mutant.code if mutant.is_blunt else ():
+        for call in ast.walk(node):
+            function = definitions.find_called(call) if isinstance(call, ast.Call) else None
+            if function is not None:
+                filename, called = function
+                names = _written_in(called, definitions.trees[filename])
+                found.update({(filename, name): True for name in sorted(names, key=_is_attribute)})
+    return found
+
+
+def _is_attribute(name):
+    return name.startswith(".")
+
+
+def _written_in(function, tree):
+    """The globals and attributes that a function writes."""
+    names = {getattr(target, "id", "") for one in tree.body for target, _ in assigned_in(one)}
+    names |= {f".{node.attr}" for node in ast.walk(function) if isinstance(node, ast.Attribute)}
+    return [name for name in sorted(names) if any(lines_that_change(function, name))]
 
 
 def _state_in(code):
@@ -54,11 +85,18 @@ def _is_constant(name):
 def _uses(tree, name):
     """[(line, True if it is written there)] of a global, or of an attribute and the variables of classes of its name."""
     found: dict = {}
-    for node in () if tree is None else ast.walk(tree):
+    waiting = [tree] if tree is not None and name else []
+    while waiting:
+        node = waiting.pop()
         for one in node.body if isinstance(node, ast.ClassDef) else ():
             if any(name == f".{getattr(target, 'id', '')}" for target, _ in assigned_in(one)):
                 found[one.lineno] = True
         is_written = isinstance(node, ast.expr) and changes(node, name)
         if is_written or is_named(node, name):
             found[node.lineno] = found.get(node.lineno, False) or is_written
+        waiting += [
+            one
+            for one in ast.iter_child_nodes(node)
+            if _is_attribute(name) or not (isinstance(one, DEFINITIONS) and binds(one, name))
+        ]
     return sorted(found.items())
