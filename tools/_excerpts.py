@@ -18,6 +18,7 @@ from tools._source_parts import (
     clipped,
     cut_out,
     find_bindings,
+    find_block,
     find_headers,
     find_span,
     has_parts,
@@ -173,6 +174,10 @@ class _Reader:
     def _cut(self, places: Sequence[Place]) -> str:
         """Cut a function out of its file; with fewer of its lines if there is no room for all."""
         place, named = places[0], [one.line for one in places]
+        lines = self._files[place.path][0]
+        for one in places:
+            if isinstance(one, CodeChange) and 0 < one.line <= len(lines):
+                named += [index + 1 for index in find_block(lines, one.line - 1)]
         file, shown = self._files[place.path], self._lines_shown(place.path)
         values = self._values.get((place.path, place.function), {})
         text = cut_out(place, *file, shown, named, values, self._longest(place))

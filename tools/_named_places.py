@@ -17,19 +17,22 @@ _MAX_CLASS = 25
 def order_places(shown: Shown, recording: Recording, callers: Sequence[Place]) -> list[list[Place]]:
     """The places in each function that the text names.
 
-    That of a call that failed before it began; of signals, but for hints; of changes, and those with the same code; of writes of
-    attributes that the failing line reads; of hints, of shared objects, of state that is kept and those with the same code, if
-    that is sure; those that a failure passed; of the calls that matter most; where a caught exception was raised; on the way
-    back from a wrong value; the head of the class of the object that all comes from; those of this test alone.
+    That of a call that failed before it began; of changes that harm no other test; of signals, but for hints; of other changes;
+    all changes with those of the same code; of writes of attributes that the failing line reads; of hints, of shared objects,
+    of state that is kept and those with the same code, if that is sure; those that a failure passed; of the calls that matter
+    most; where a caught exception was raised; on the way back from a wrong value; the head of the class of the object that all
+    comes from; those of this test alone.
     """
     of_object = recording.chain_class
     refused = [one for one in shown.links if one.refused]
     way = shown.links if recording.chain_of_value else []
     calls = _suspect_calls(recording)
     kept = [place for one in shown.kept for place in _places_of(one)]
+    harmless = [one for one in shown.changes if one.ran and not one.broken]
     functions: dict[tuple[str, str], list[Place]] = {}
     for place in (
         *refused,
+        *_with_alike(harmless, recording.alike),
         *(place for one in recording.signals if one.kind != HINT for place in one.places),
         *_with_alike(shown.changes, recording.alike),
         *recording.written,

@@ -28,6 +28,8 @@ _STRETCH = 20
 """Lines between where a name is bound and where it is used, all of which are shown."""
 _MAX_PIECES = 4
 _NO_HEADER = "#", ")", "]", "}"
+_MAX_BLOCK = 30
+"""Lines of a block that is shown with its header."""
 _GAP = 3
 _MAX_ABOVE = 300
 """Lines above a named one that are searched for where its names are bound."""
@@ -199,6 +201,15 @@ def find_headers(lines: Sequence[str], used: int) -> Iterator[int]:
         if line.strip() and _depth(line) < depth and not line.lstrip().startswith(_NO_HEADER):
             depth = _depth(line)
             yield index
+
+
+def find_block(lines: Sequence[str], header: int) -> range:
+    """Indexes of a header of several lines and of its block, if the line opens one that is not too long; else empty."""
+    depth = _depth(lines[header])
+    end = header + 1
+    while end < len(lines) and (not lines[end].strip() or _depth(lines[end]) > depth):
+        end += 1
+    return range(header, end if end - header <= _MAX_BLOCK else header)
 
 
 def _depth(line: str) -> int:

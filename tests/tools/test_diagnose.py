@@ -661,6 +661,18 @@ def test_source_of_a_function_with_the_code_of_a_changed_one_comes_behind_it() -
     ] == [*("Cart.add", "Cart.drop", "Cart.total")]
 
 
+@pytest.mark.parametrize(("broken", "order"), [(0, ["Cart.add", "log"]), (2, ["log", "Cart.add"])])
+def test_a_change_without_harm_comes_before_signals_and_others_behind_them(
+    broken: int, order: list[str]
+) -> None:
+    place = {"path": "shop/log.py", "line": 3, "function": "log"}
+    signal = {"kind": "unused", "name": "x", "places": [place]}
+    mutation = {"tried": 40, "passing": 1, "changes": [{**CHANGE, "ran": 4, "broken": broken}]}
+    found = Diagnosis.model_validate({"recording": {"signals": [signal]}, "mutation": mutation})
+    places = order_places(select_shown(found), found.recording or Recording(), ())
+    assert [one.function for one, *_ in places] == order
+
+
 class Workspace:
     """Files of one sandbox, as far as excerpts need them."""
 
@@ -751,6 +763,28 @@ async def test_the_caller_of_a_changed_function_is_shown_if_it_is_short() -> Non
     session = Workspace(dates=late, shop=HELPED + "# more\n" * 500)
     excerpts = await read_excerpts(session, found, [], 3000)  # type: ignore[arg-type] - all that it uses of one
     assert [one.function for one in excerpts] == ["is_late", "total"]
+
+
+async def test_the_block_of_a_changed_condition_is_shown() -> None:
+    filling = [f"    x{number} = lines" for number in range(200)]
+    head = [
+        "    if lines \\",
+        "            and x1:",
+        "        first = 1",
+        "        last = 2",
+        "    return x1",
+    ]
+    source = "\n".join(["def total(lines):", *filling, *head])
+    place = {"path": "shop.py", "line": 202, "function": "total"}
+    change = {**place, "change": "if `lines …` were false"}
+    calls = [{**place, "line": 1, "lines": [(line, f"x{line} = 1") for line in range(2, 100)]}]
+    found = Diagnosis.model_validate(
+        {"recording": {"calls": calls}, "mutation": {"tried": 9, "passing": 1, "changes": [change]}}
+    )
+    session = Workspace(shop=source + "\n" + "# more\n" * 500)
+    (excerpt,) = await read_excerpts(session, found, [], 1000)  # type: ignore[arg-type] - all that it uses of one
+    assert "202\t    if lines \\\n203\t            and x1:\n204\t        first = 1" in excerpt.text
+    assert "205\t        last = 2" in excerpt.text
 
 
 async def test_each_changed_function_is_shown_and_other_lines_with_the_state() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 from ..debugger.isolation.pristine import os, threading, time
 from ..hooks._pdbox_diagnose import VARIABLE
 
 _MAX_PROBLEMS = 5
+_START = 500
+_GENERATED = re.compile(rb"^#.*(?:@generated|[Gg]enerated (?:from|by) |DO NOT EDIT)", re.MULTILINE)
 problems: list = []
 """Errors of our own, which the program must not notice: the result names them."""
 
@@ -71,10 +74,11 @@ class Job:
         return found
 
     def is_test_code(self, filename):
-        """True for tests and their fixtures, which are not suspected."""
+        """True for tests, their fixtures, and code that a program has generated, which are not suspected."""
         found = self._tests.get(filename)
         if found is None:
-            found = self._tests[filename] = self._is_test(self.relative(filename))
+            found = self._is_test(self.relative(filename)) or _is_generated(filename)
+            self._tests[filename] = found
         return found
 
     @staticmethod
@@ -87,6 +91,15 @@ class Job:
             or name.endswith("_test.py")
             or any(part in ("test", "tests", "testing") for part in parts[:-1])
         )
+
+
+def _is_generated(filename):
+    """True for a file that says so in a comment at its start, as parsers of ANTLR and classes of protocol buffers do."""
+    try:
+        with open(filename, "rb") as file:
+            return _GENERATED.search(file.read(_START)) is not None
+    except (OSError, ValueError):
+        return False
 
 
 def guarded(function):
