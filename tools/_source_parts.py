@@ -28,7 +28,7 @@ _STRETCH = 20
 """Lines between where a name is bound and where it is used, all of which are shown."""
 _MAX_PIECES = 4
 _NO_HEADER = "#", ")", "]", "}"
-_MAX_BLOCK = 30
+_MAX_BLOCK = 45
 """Lines of a block that is shown with its header."""
 _GAP = 3
 _MAX_ABOVE = 300

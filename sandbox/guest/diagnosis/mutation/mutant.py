@@ -11,7 +11,7 @@ from ..syntax_trees import DEFINITIONS
 _MAX_TEXT = 70
 _EFFECTS = (ast.Expr, ast.Return, ast.Raise, *DEFINITIONS)
 _BLUNT = "without", "if it returned at once"
-FIRST, LIKELY, POSSIBLE, UNLIKELY = -2, 0, 1, 2
+FIRST, LIKELY, POSSIBLE, UNLIKELY = -8, 0, 1, 2
 """Promise of a kind of change; `FIRST`: few places have it, and those are often at fault."""
 
 

@@ -420,7 +420,7 @@ def _attributes(node, names):
         return
     base = node.value
     if (base.id, node.attr) == ("copy", "copy"):
-        yield Mutant(node, {"attr": "deepcopy"}, node, LIKELY, "with `copy.deepcopy` for {}", node)
+        yield Mutant(node, {"attr": "deepcopy"}, node, FIRST, "with `copy.deepcopy` for {}", node)
     for name in names.others(base.id) if base.id not in ("self", "cls") else ():
         yield Mutant(base, {"id": name}, node, UNLIKELY, "with `" + name + "." + node.attr + "` for {}", node)
     word = _first_word(node.attr)

@@ -22,7 +22,7 @@ from .guard import Guard, holds_files_open
 from .mutant import FIRST
 from .mutants import mutants_of
 
-_MAX_FUNCTIONS = 80
+_MAX_FUNCTIONS = 160
 _MAX_PASSING = 40
 """Changes with which the test passes; from so many on they say little."""
 _MAX_TOLD = 20
