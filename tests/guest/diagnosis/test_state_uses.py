@@ -55,7 +55,9 @@ def reset_all():
     _known = []
 """
 TREE = ast.parse(SOURCE)
-DEFINITIONS = Definitions({"tree.py": TREE, "registry.py": ast.parse(REGISTRY)})
+OTHERS = "def remove(tree):\n    global count\n    count = 1\n\ncount = 0\n"
+MODULES = {"tree.py": TREE, "shop/registry.py": ast.parse(REGISTRY), "shop/others.py": ast.parse(OTHERS)}
+DEFINITIONS = Definitions(MODULES)
 
 
 def changes(*wanted: str) -> list[Mutant]:
@@ -100,5 +102,5 @@ def test_lines_with_what_a_function_writes_whose_call_is_left_out() -> None:
     name, path, uses = state_uses.find(
         changes("without `registry.remove(self)`", "without `registry.remove(self)`"), "tree.py", DEFINITIONS
     )
-    assert (name, path, uses) == ("_known", "registry.py", [(1, True), (4, True), (12, True)])
+    assert (name, path, uses) == ("_known", "shop/registry.py", [(1, True), (4, True), (12, True)])
     assert state_uses.find(changes("without `print(self)`"), "tree.py", DEFINITIONS)[0] == ""

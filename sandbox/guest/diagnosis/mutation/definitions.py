@@ -49,16 +49,21 @@ class Definitions:
         )
 
     def find_called(self, call):
-        """(name of the file, syntax tree) of the function that a call is likely to mean; None if several have its name, or none."""
-        functions = self._functions.get(last_name(call.func), ())
-        if len(functions) != 1:
-            return None
-        ((wanted, _),) = functions
-        return next(
-            (name, wanted)
-            for name, tree in self.trees.items()
-            if any(one is wanted for one in ast.walk(tree))
-        )
+        """(name of the file, syntax tree) of the function that a call is likely to mean; None if there is none, or several.
+
+        Of several, that of the module that it names: `registry.remove(…)`.
+        """
+        wanted = {one for one, _ in self._functions.get(last_name(call.func), ())}
+        found = [
+            (name, one)
+            for name, tree in (self.trees.items() if wanted else ())
+            for one in ast.walk(tree)
+            if one in wanted
+        ]
+        if len(found) > 1:
+            module = f"{last_name(getattr(call.func, 'value', None))}.py"
+            found = [one for one in found if one[0].rpartition("/")[2] == module]
+        return found[0] if len(found) == 1 else None
 
     @property
     def left_empty(self):

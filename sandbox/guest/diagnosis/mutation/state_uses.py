@@ -29,7 +29,7 @@ def find(mutants, filename, definitions):
 
 
 def _most_frequent(named):
-    """What at least half of some dicts have as a key, one of them with a true value; None if there is nothing."""
+    """The key of at least half of some dicts that has a true value in one of them; None if there is none."""
     for one, count in Counter(key for each in named for key in each).most_common():
         if count * 2 >= len(named) and any(each.get(one) for each in named):
             return one
