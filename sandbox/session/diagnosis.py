@@ -313,11 +313,11 @@ class StateUse(Place):
 
 
 class State(GuestData):
-    """An attribute, or a constant of a module, that most changes are about."""
+    """An attribute, or a global, that most changes are about."""
 
     name: Text
     uses: Annotated[list[StateUse], Field(max_length=40)] = []
-    """In the file of the best change."""
+    """In the file of the best change, or of a function whose call that leaves out."""
 
 
 class Mutation(GuestData):

@@ -104,6 +104,30 @@ def test_changes_that_mend_other_failing_tests_come_first(diagnose: Diagnose) ->
     assert found.changes[0].mended == 1
 
 
+def test_other_lines_with_the_state_that_changes_are_about_are_told(diagnose: Diagnose) -> None:
+    shop = """\
+class Prices:
+    def __init__(self):
+        self.cache = {}
+    def price(self, name):
+        if name[0] not in self.cache:
+            self.cache[name[0]] = len(name)
+        return self.cache[name[0]]
+    def forget(self):
+        self.cache.clear()
+"""
+    tests = "    def test_bad(self):\n        prices = Prices()\n        prices.price('ab')\n"
+    state = mutation(diagnose, shop, tests + "        self.assertEqual(prices.price('abc'), 3)\n").state
+    assert state is not None and state.name == "cache"
+    assert [(one.path, one.line, one.function, one.is_written) for one in state.uses] == [
+        ("shop.py", 3, "Prices.__init__", True),
+        ("shop.py", 5, "Prices.price", False),
+        ("shop.py", 6, "Prices.price", True),
+        ("shop.py", 7, "Prices.price", False),
+        ("shop.py", 9, "Prices.forget", True),
+    ]
+
+
 def test_other_tests_that_fail_with_a_change_are_counted(diagnose: Diagnose) -> None:
     shop = "def f(n):\n    if n > 2:\n        return 0\n    return n\n"
     tests = "    def test_bad(self):\n        self.assertEqual(f(3), 3)\n"

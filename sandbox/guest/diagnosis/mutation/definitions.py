@@ -22,11 +22,15 @@ class Definitions:
         """`trees`: {name of a file: its syntax tree}."""
         self.trees = trees
         self._classes, self._functions, self._states = {}, {}, {}
+        self._filenames = {}
+        """Function -> name of its file."""
         self._left_empty = None
         self.cached = {}
         """Name of a function -> line of a decorator that keeps its results."""
-        for tree in trees.values():
+        for filename, tree in trees.items():
             for node in ast.walk(tree):
+                if isinstance(node, DEFINITIONS):
+                    self._filenames[node] = filename
                 for one in node.decorator_list if isinstance(node, DEFINITIONS) else ():
                     if _is_cache(one):
                         self.cached[node.name] = one.lineno
@@ -53,13 +57,8 @@ class Definitions:
 
         Of several, that of the module that it names: `registry.remove(…)`.
         """
-        wanted = {one for one, _ in self._functions.get(last_name(call.func), ())}
-        found = [
-            (name, one)
-            for name, tree in (self.trees.items() if wanted else ())
-            for one in ast.walk(tree)
-            if one in wanted
-        ]
+        functions = self._functions.get(last_name(call.func), ())
+        found = [(self._filenames[one], one) for one, _ in functions]
         if len(found) > 1:
             module = f"{last_name(getattr(call.func, 'value', None))}.py"
             found = [one for one in found if one[0].rpartition("/")[2] == module]

@@ -58,7 +58,6 @@ class MutationObserver:
         self._spectrum = job.read("spectrum.json")
         self._sources = Sources()
         self._has_begun = False
-        self._definitions = Definitions({})
         self._child = None
         """In a child process: its report."""
         self._folder = os.path.join(job.folder, "files")
@@ -126,10 +125,11 @@ class MutationObserver:
             return
         trial.expect(base)
         loaded = Loaded(self.job.relative, {path for path, _, _ in lines})
+        definitions = self._read_definitions(loaded)
         result: dict = {"tried": 0, "others": len(trial.others), "failing": len(trial.failing)}
         self.job.write(result)
         tried = []
-        for function, mutant in self._plan(loaded, lines):
+        for function, mutant in self._plan(loaded, definitions, lines):
             if trial.is_over():
                 result["cut"] = "the time for it was over"
                 break
@@ -143,7 +143,7 @@ class MutationObserver:
                 return
             tried.append((child, function, mutant))
         trial.wait(_LAST_S)
-        result.update(tried=len(tried), **self._told(tried, trial))
+        result.update(tried=len(tried), **self._told(tried, trial, definitions))
         self.job.write(result)
 
     def _problem(self):
@@ -177,7 +177,11 @@ class MutationObserver:
             if path.endswith(".py") and not self.job.is_test_code(os.path.join(self.job.root, path)):
                 yield path, line, score
 
-    def _plan(self, loaded, lines):
+    def _read_definitions(self, loaded):
+        trees = {filename: self._sources.tree(filename) for filename in loaded.filenames.values()}
+        return Definitions({filename: tree for filename, tree in trees.items() if tree is not None})
+
+    def _plan(self, loaded, definitions, lines):
         """Yield (function, change of it), the most promising first."""
         scores = {}
         for path, line, score in lines:
@@ -187,11 +191,9 @@ class MutationObserver:
         for index, (path, line) in enumerate([*recorded["named"], *recorded["ranking"]]):
             ranks.setdefault(path, {}).setdefault(line, index)
         found = []
-        trees = {path: self._sources.tree(filename) for path, filename in loaded.filenames.items()}
-        trees = {path: tree for path, tree in trees.items() if tree is not None}
-        definitions = self._definitions = Definitions(trees)
-        for path, tree in trees.items():
-            for function in functions_in(loaded.filenames[path], tree):
+        for filename, tree in definitions.trees.items():
+            path = self.job.relative(filename)
+            for function in functions_in(filename, tree):
                 span = range(function.first_line, (function.node.end_lineno or 0) + 1)
                 executed = scores[path].keys() & set(span)
                 if executed and loaded.has(function):
@@ -214,7 +216,7 @@ class MutationObserver:
         while waiting:
             yield heapq.heappop(waiting)[2:]
 
-    def _told(self, tried, trial):
+    def _told(self, tried, trial, definitions):
         """The changes with which the test passes, those first with which the others do, too, also such as fail without it."""
         passing = [
             (*child.of_others(trial.others), child.mended(trial.failing), *rest)
@@ -235,14 +237,14 @@ class MutationObserver:
                     "mended": mended,
                 }
             )
-        return {"passing": len(passing), "changes": told, "state": self._state(told, passing)}
+        return {"passing": len(passing), "changes": told, "state": self._state(told, passing, definitions)}
 
-    def _state(self, told, passing):
+    def _state(self, told, passing, definitions):
         """The state that the changes are about, with its uses; None if there is none."""
         if not told:
             return None
         mutants = [one[4] for one in passing[:_MAX_TOLD]]
-        name, filename, uses = state_uses.find(mutants, passing[0][3].filename, self._definitions)
+        name, filename, uses = state_uses.find(mutants, passing[0][3].filename, definitions)
         places = [dict(self._place(filename, line), is_written=is_written) for line, is_written in uses]
         return {"name": name, "uses": places} if name else None
 
