@@ -174,11 +174,10 @@ class _Reader:
     def _cut(self, places: Sequence[Place]) -> str:
         """Cut a function out of its file; with fewer of its lines if there is no room for all."""
         place, named = places[0], [one.line for one in places]
-        lines = self._files[place.path][0]
-        for one in places:
-            if isinstance(one, CodeChange) and 0 < one.line <= len(lines):
-                named += [index + 1 for index in find_block(lines, one.line - 1)]
         file, shown = self._files[place.path], self._lines_shown(place.path)
+        for one in places:
+            if isinstance(one, CodeChange) and 0 < one.line <= len(file[0]):
+                named += [index + 1 for index in find_block(file[0], one.line - 1)]
         values = self._values.get((place.path, place.function), {})
         text = cut_out(place, *file, shown, named, values, self._longest(place))
         for fewer in (named, named[:1]) if self._excerpts else ():

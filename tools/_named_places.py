@@ -29,12 +29,13 @@ def order_places(shown: Shown, recording: Recording, callers: Sequence[Place]) -
     calls = _suspect_calls(recording)
     kept = [place for one in shown.kept for place in _places_of(one)]
     harmless = [one for one in shown.changes if one.ran and not one.broken]
+    others = [one for one in shown.changes if one not in harmless]
     functions: dict[tuple[str, str], list[Place]] = {}
     for place in (
         *refused,
         *_with_alike(harmless, recording.alike),
         *(place for one in recording.signals if one.kind != HINT for place in one.places),
-        *_with_alike(shown.changes, recording.alike),
+        *_with_alike(others, recording.alike),
         *recording.written,
         *(place for one in recording.signals if one.kind == HINT for place in one.places),
         *(place for alias in shown.aliases for place in _places_of_alias(alias)),

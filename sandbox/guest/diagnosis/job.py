@@ -10,6 +10,7 @@ from ..hooks._pdbox_diagnose import VARIABLE
 
 _MAX_PROBLEMS = 5
 _START = 500
+"""Bytes of a file in which it says that it is generated."""
 _GENERATED = re.compile(rb"^#.*(?:@generated|[Gg]enerated (?:from|by) |DO NOT EDIT)", re.MULTILINE)
 problems: list = []
 """Errors of our own, which the program must not notice: the result names them."""
