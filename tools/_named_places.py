@@ -10,6 +10,8 @@ from tools._signals import HINT
 
 _AHEAD = 4
 """Functions of calls that are shown before those of a finding that is not sure."""
+_FEW = 3
+"""Changes that are so few that each says much, although no other test was run with them."""
 _MAX_CLASS = 25
 """Lines of a class that is shown in place of its name."""
 
@@ -28,7 +30,8 @@ def order_places(shown: Shown, recording: Recording, callers: Sequence[Place]) -
     way = shown.links if recording.chain_of_value else []
     calls = _suspect_calls(recording)
     kept = [place for one in shown.kept for place in _places_of(one)]
-    harmless = [one for one in shown.changes if one.ran and not one.broken]
+    is_few = len(shown.changes) <= _FEW
+    harmless = [one for one in shown.changes if not one.broken and (one.ran or is_few)]
     others = [one for one in shown.changes if one not in harmless]
     functions: dict[tuple[str, str], list[Place]] = {}
     for place in (

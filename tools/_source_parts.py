@@ -190,7 +190,7 @@ def _windows(
                 windows.append((first + max(0, bound - 1), min(last, line + 1)))
             add(first + bound, 1)
     headers = {first + index for line in inside for index in find_headers(lines, line - first)}
-    return [*windows, *((line, line) for line in sorted(headers))]
+    return [*windows, *_merge([(line, line) for line in sorted({*inside, *headers})])]
 
 
 def find_headers(lines: Sequence[str], used: int) -> Iterator[int]:
@@ -203,8 +203,14 @@ def find_headers(lines: Sequence[str], used: int) -> Iterator[int]:
             yield index
 
 
-def find_block(lines: Sequence[str], header: int) -> range:
-    """Indexes of a header of several lines and of its block, if the line opens one that is not too long; else empty."""
+def find_block(lines: Sequence[str], line: int) -> range:
+    """Indexes of the longest block, with its header, that a line opens or is in and that is not too long; else empty."""
+    blocks = [_block_of(lines, header) for header in (line, *find_headers(lines, line))]
+    return max(blocks, key=len)
+
+
+def _block_of(lines: Sequence[str], header: int) -> range:
+    """Indexes of a header of several lines and of its block; empty if that is too long."""
     depth = _depth(lines[header])
     end = header + 1
     while end < len(lines) and (not lines[end].strip() or _depth(lines[end]) > depth):

@@ -354,6 +354,67 @@ def f(n):
 def f(n):
     return n.find(' ')
 """),
+        ("f(3) == [3, 3]", (5, "if `A.found` were empty each time"), """\
+class A:
+    found = []
+    def add(self, n):
+        if n not in A.found:
+            A.found.append(n)
+def f(n):
+    A().add(n)
+    A().add(n)
+    return A.found[-2:]
+"""),
+        ("f(([1], [2])) == [[1], [2]]", (5, "with `new = []` in each round of `for one in n:…`"), """\
+def f(n):
+    made = []
+    other = 0
+    new = []
+    for one in n:
+        new += one
+        made.append(new)
+    return made
+"""),
+        ("f(3) == [(1, 3), (2, 3)]", (7, "with `and self.a == other.a` after `self.b == other.b`"), """\
+class Pair:
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+        self.seen = 0
+    def __eq__(self, other):
+        self.seen += 1
+        return self.b == other.b
+def f(n):
+    found = []
+    for one in Pair(1, n), Pair(2, n), Pair(1, n):
+        if one not in found:
+            found.append(one)
+    return [(one.a, one.b) for one in found]
+"""),
+        ("f(3) == 1", (6, "if only the same object were equal"), """\
+class Pair:
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+    def __eq__(self, other):
+        other = other
+        return self.b == other.b
+def f(n):
+    a, b = Pair(1, n), Pair(2, n)
+    return [a, b].index(b)
+"""),
+        ("f(3) == 1", (4, "without `by` in the key `n, by`"), """\
+def f(n):
+    kept = {}
+    for by in 1, 2:
+        cache_key = n, by
+        kept[cache_key] = by
+    return len(kept)
+"""),
+        ("f(3) == 1", (2, "without `*by` in the key `(n, *by)`"), """\
+def key(n, *by):
+    return hash((n, *by))
+def f(n):
+    return len({key(n, by) for by in (1, 2)})
+"""),
         ("f([]) == []", (2, "if it returned its argument `n` at once"), """\
 def f(n):
     return [n]

@@ -72,6 +72,39 @@ def test_a_statement_without_which_the_test_passes_is_found(
     assert found.tried > found.passing == len(found.changes)
 
 
+AT_IMPORT = """\
+import unittest
+from shop import *
+
+CART = Sorted().add('b').add('a')
+
+class Case(unittest.TestCase):
+    def test_bad(self):
+        self.assertEqual(CART.lines, ['b', 'a'])
+    def test_one(self):
+        self.assertEqual(Cart().add('b').add('a').lines, ['b', 'a'])
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "test"),
+    [(f"{PYTHON} -m unittest", CASE), (f"{PYTHON} -m pytest -q", "test_shop.py::Case::test_bad")],
+)
+def test_code_that_runs_when_the_test_is_imported_is_changed_too(
+    diagnose: Diagnose, command: str, test: str
+) -> None:
+    found = diagnose({"shop.py": CART, "test_shop.py": AT_IMPORT}, test, command=command)
+    assert found.mutation is not None and found.mutation.problems == []
+    assert (18, "without `self.lines.sort()`", 0) in changes(found.mutation)
+
+
+def test_a_module_that_fails_when_it_is_executed_twice_is_not(diagnose: Diagnose) -> None:
+    once = "import shop\nassert not vars(shop).setdefault('seen', []).append(1) and len(shop.seen) == 1\n"
+    found = diagnose({"shop.py": CART, "test_shop.py": once + AT_IMPORT}, CASE)
+    assert found.mutation is not None and found.mutation.problems == []
+    assert found.mutation.tried > 0 and found.mutation.changes == []
+
+
 FIRST = """\
 class Cart:
     def __init__(self):

@@ -126,6 +126,8 @@ class State:
         """Those of them that are empty containers then."""
         self.attributes: set = set()
         """Names of all that they speak of."""
+        self.assigned: list = []
+        """Names of those that constructors set."""
         called, setting = {}, set()
         for method in methods:
             for node in ast.walk(method):
@@ -138,6 +140,8 @@ class State:
                     if own_attribute(target):
                         setting.add(method.name)
                         self._add(target.attr, value)
+                        if method.name == "__init__" and target.attr not in self.assigned:
+                            self.assigned.append(target.attr)
         for node in others:
             for target, value in assigned_in(node):
                 if isinstance(target, ast.Name):  # a field of a data class, or a default for all objects

@@ -26,6 +26,8 @@ from .mutant import (
 
 _MAX_ATTRIBUTES, _MAX_KEYS, _MAX_CALLED = 6, 3, 3
 _MAX_ARGUMENTS, _MAX_MOVED = 4, 4
+_MAX_BEFORE = 4
+"""Statements before a loop."""
 _MIN_COMMON = 5
 """Characters that names have in common which mean the same."""
 _LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
@@ -102,7 +104,7 @@ def _copies_of_parameters(node, names, ends):
 def _fresh_caches(node, ends):
     """With an empty container for one that is no local variable, and that it both looks something up in and writes to."""
     own = local_names(node)
-    written, read = {}, set()
+    written, grown, read, asked = {}, {}, set(), set()
     for one in ast.walk(node):
         if isinstance(one, ast.Subscript):
             if isinstance(one.ctx, ast.Store) and getattr(one.value, "id", None) not in own:
@@ -110,12 +112,16 @@ def _fresh_caches(node, ends):
             elif isinstance(one.ctx, ast.Load):
                 read.add(_path_of(one.value))
         elif isinstance(one, ast.Compare):
-            read.add(_path_of(one.comparators[0]))
+            asked.add(_path_of(one.comparators[0]))
         elif isinstance(one, ast.Call) and getattr(one.func, "attr", None) in ("get", "setdefault"):
             read.add(_path_of(one.func.value))
-    for path, at in written.items():
-        if path and path in read:
-            body = [_Replacing(path).visit(one) for one in copy.deepcopy(node.body)]
+        elif isinstance(one, ast.Call) and getattr(one.func, "attr", None) in ("add", "append"):
+            if getattr(one.func.value, "id", None) not in own:
+                grown.setdefault(_path_of(one.func.value), one)
+    for path, at in {**grown, **written}.items():
+        if path and path in asked | (read if path in written else set()):
+            replaced = _Replacing(path, only_asked=path not in written)
+            body = [replaced.visit(one) for one in copy.deepcopy(node.body)]
             made = parsed(f"_empty = type({path})()", node.body[0])
             told = braced(f"if `{path}` were empty each time")
             emptied = parsed(f"{path} = None", at)  # as good as that
@@ -131,14 +137,17 @@ def _path_of(node):
 
 
 class _Replacing(ast.NodeTransformer):
-    """Puts a local variable in the place of a name or an attribute."""
+    """Puts a local variable in the place of a name or an attribute; or only where it is asked what that contains."""
 
-    def __init__(self, path):
-        self._path = path
+    def __init__(self, path, only_asked=False):
+        self._path, self._only_asked = path, only_asked
 
     def visit(self, node):
-        if isinstance(getattr(node, "ctx", None), ast.Load) and _path_of(node) == self._path:
-            return ast.copy_location(ast.Name(id="_empty", ctx=ast.Load()), node)
+        if isinstance(node, ast.Compare) and self._only_asked and _path_of(node.comparators[0]) == self._path:
+            node.comparators[0] = ast.copy_location(ast.Name(id="_empty", ctx=ast.Load()), node)
+        elif isinstance(getattr(node, "ctx", None), ast.Load) and _path_of(node) == self._path:
+            if not self._only_asked:
+                return ast.copy_location(ast.Name(id="_empty", ctx=ast.Load()), node)
         return self.generic_visit(node)
 
 
@@ -251,7 +260,7 @@ def _with_keyword(call, name, value, likelihood):
 
 
 def _of_blocks(function, executed):
-    """With statements moved out of a block and into it, a `break`, a `finally`."""
+    """With statements moved out of a block and into it, a value that each round of a loop begins with, a `break`, a `finally`."""
     for owner in ast.walk(function):
         for field, block in blocks_in(owner):
             for index, one in enumerate(block):
@@ -268,6 +277,8 @@ def _of_statement(owner, field, block, index):
         )
     if not isinstance(one, _COMPOUND) or getattr(one, "orelse", None):
         return
+    if isinstance(one, (ast.For, ast.While)):
+        yield from _of_rounds(one, block[max(0, index - _MAX_BEFORE) : index])
     last = one.body[-1]
     if isinstance(last, _MOVABLE):
         inner = _with_body(one, one.body[:-1] or [ast.copy_location(ast.Pass(), last)])
@@ -286,6 +297,25 @@ def _of_statement(owner, field, block, index):
     ):
         body = [*one.body, ast.copy_location(ast.Break(), last)]
         yield Mutant(one, {"body": body}, last, POSSIBLE, "with `break` after {}", last)
+
+
+def _of_rounds(loop, before):
+    """With what is set before a loop set in each round, but for what its condition asks for."""
+    asked = {
+        one.id
+        for one in ast.walk(loop.test if isinstance(loop, ast.While) else loop.iter)
+        if isinstance(one, ast.Name)
+    }
+    for one in before:
+        names = [
+            target.id
+            for target, value in assigned_in(one)
+            if isinstance(target, ast.Name) and initial_text(value)
+        ]
+        if names and asked.isdisjoint(names):
+            yield Mutant(
+                loop, {"body": [one, *loop.body]}, loop, LIKELY, "with {} in each round of {}", one, loop
+            )
 
 
 def _with_body(compound, body):

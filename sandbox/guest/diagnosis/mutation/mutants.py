@@ -24,6 +24,7 @@ from .mutant import (
     local_names,
     parsed,
 )
+from .sameness import other_equality, other_keys
 
 _MAX_NAMES = 6
 _MAX_SHORT = 2
@@ -86,6 +87,8 @@ def mutants_of(changed, executed, definitions):
         body = [*function.body[:first], at_once, *_generating(function)]
         yield Mutant(function, {"body": body}, function, POSSIBLE, "if it returned at once")
     yield from insertions_of(changed, executed, definitions)
+    yield from other_equality(changed, definitions)
+    yield from other_keys(function)
 
 
 class _Names:

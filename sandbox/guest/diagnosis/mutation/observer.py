@@ -21,10 +21,15 @@ from .functions import Loaded, functions_in, import_modules
 from .guard import Guard, holds_files_open
 from .mutant import FIRST
 from .mutants import mutants_of
+from .test_module import TestModule
 
 _MAX_FUNCTIONS = 160
+_IMPORTED, _MAX_IMPORTED = 40, 80
+"""Functions that the module of the test runs when it is imported, and no test: they come after so many others; most of them."""
 _MAX_PASSING = 40
 """Changes with which the test passes; from so many on they say little."""
+_ENOUGH = 3
+"""Such changes after which no more time is taken where no other test can tell which of them do harm."""
 _MAX_TOLD = 20
 _MAX_OTHERS = 60
 _OTHERS_S, _MORE_S = 2.0, 1.0
@@ -124,12 +129,19 @@ class MutationObserver:
             self.job.write({"problem": problem})
             return
         trial.expect(base)
-        loaded = Loaded(self.job.relative, {path for path, _, _ in lines})
+        module = TestModule.of(self.job.test)
+        anew = trial.start(None, 0, lambda: self._tell_imported(module, trial)) if module else base
+        if anew is None:
+            self._child = trial.report
+            return
+        trial.wait()
+        imported = {} if self._difference(anew) else anew.imported
+        loaded = Loaded(self.job.relative, {path for path, _, _ in lines} | imported.keys())
         definitions = self._read_definitions(loaded)
         result: dict = {"tried": 0, "others": len(trial.others), "failing": len(trial.failing)}
         self.job.write(result)
         tried = []
-        for function, mutant in self._plan(loaded, definitions, lines):
+        for function, mutant in self._plan(loaded, definitions, lines, imported):
             if trial.is_over():
                 result["cut"] = "the time for it was over"
                 break
@@ -137,7 +149,8 @@ class MutationObserver:
                 changed = guarded(loaded.compile)(function)
             if not changed:
                 continue
-            child = trial.start(changed)
+            early = _lines_in(function, imported.get(self.job.relative(function.filename)))
+            child = trial.start(changed, None, module.execute if module and early else None)
             if child is None:
                 self._child = trial.report
                 return
@@ -177,44 +190,61 @@ class MutationObserver:
             if path.endswith(".py") and not self.job.is_test_code(os.path.join(self.job.root, path)):
                 yield path, line, score
 
+    def _tell_imported(self, module, trial):
+        """In a child: execute the module of the test anew, and tell the lines outside of tests that run meanwhile."""
+        imported = {}
+        for filename, line in module.trace(self.job.project):
+            if not self.job.is_test_code(filename):
+                imported.setdefault(self.job.relative(filename), []).append(line)
+        trial.report.tell_imported(imported)
+
     def _read_definitions(self, loaded):
         trees = {filename: self._sources.tree(filename) for filename in loaded.filenames.values()}
         return Definitions({filename: tree for filename, tree in trees.items() if tree is not None})
 
-    def _plan(self, loaded, definitions, lines):
-        """Yield (function, change of it), the most promising first."""
+    def _plan(self, loaded, definitions, lines, imported):
+        """Yield (function, change of it), the most promising first. `imported`: {path: lines that the test's module runs}."""
         scores = {}
         for path, line, score in lines:
             scores.setdefault(path, {})[line] = score
         raised = self._spectrum["plain"].get("path"), self._spectrum["plain"].get("line")
-        recorded, ranks = self.job.read("recording.json"), {}
-        for index, (path, line) in enumerate([*recorded["named"], *recorded["ranking"]]):
-            ranks.setdefault(path, {}).setdefault(line, index)
-        found = []
-        for filename, tree in definitions.trees.items():
-            path = self.job.relative(filename)
-            for function in functions_in(filename, tree):
-                span = range(function.first_line, (function.node.end_lineno or 0) + 1)
-                executed = scores[path].keys() & set(span)
-                if executed and loaded.has(function):
-                    rank = min(
-                        (ranks[path][line] for line in ranks.get(path, {}).keys() & set(span)), default=1000
-                    )
-                    found.append((rank, path, function, executed))
-        found.sort(key=lambda one: one[0])
         waiting: list = []
-        for index, (_, path, function, executed) in enumerate(found[:_MAX_FUNCTIONS]):
+        found = self._order(loaded, definitions, scores, imported)
+        for number, (index, path, function, executed) in enumerate(found):
             # No change of this function or a later one comes before these.
             while waiting and waiting[0][0] < index + _OF_LIKELIHOOD * FIRST:
                 yield heapq.heappop(waiting)[2:]
             mutants = sorted(mutants_of(function, executed, definitions), key=lambda one: one.likelihood)
             mutants = [one for one in mutants if (path, one.line) != raised]
             for position, one in enumerate(mutants):
-                doubt = 1 - scores[path].get(one.line, 0)
+                doubt = 1 - scores.get(path, {}).get(one.line, 0)
                 key = index + _OF_LIKELIHOOD * one.likelihood + _OF_POSITION * position + _OF_LINE * doubt
-                heapq.heappush(waiting, (key, (index, position), function, one))
+                heapq.heappush(waiting, (key, (number, position), function, one))
         while waiting:
             yield heapq.heappop(waiting)[2:]
+
+    def _order(self, loaded, definitions, scores, imported):
+        """[(index, path, function, lines that run)], the most suspect first; the index of such as run at import alone is higher."""
+        recorded, ranks = self.job.read("recording.json"), {}
+        for index, (path, line) in enumerate([*recorded["named"], *recorded["ranking"]]):
+            ranks.setdefault(path, {}).setdefault(line, index)
+        tested, at_import = [], []
+        for filename, tree in definitions.trees.items():
+            path = self.job.relative(filename)
+            for function in functions_in(filename, tree):
+                if not loaded.has(function):
+                    continue
+                executed = _lines_in(function, scores.get(path))
+                early = _lines_in(function, imported.get(path))
+                if executed:
+                    known = ranks.get(path, {})
+                    rank = min(map(known.__getitem__, _lines_in(function, known)), default=1000)
+                    tested.append((rank, path, function, executed | early))
+                elif early:
+                    at_import.append((_IMPORTED, path, function, early))
+        tested.sort(key=lambda one: one[0])
+        found = [(index, *rest) for index, (_, *rest) in enumerate(tested[:_MAX_FUNCTIONS])]
+        return sorted([*found, *at_import[:_MAX_IMPORTED]], key=lambda one: one[0])
 
     def _told(self, tried, trial, definitions):
         """The changes with which the test passes, those first with which the others do, too, also such as fail without it."""
@@ -291,8 +321,8 @@ class _Trial:
         ends = self._ends if self._harmless else self._ends_in_vain
         return time.monotonic() > ends or self._job.is_over() or self._passing >= _MAX_PASSING
 
-    def start(self, changed, seconds=None):
-        """Fork a child; returns it, and None in the child itself, whose `report` is set."""
+    def start(self, changed, seconds=None, prepare=None):
+        """Fork a child; returns it, and None in the child itself, whose `report` is set, once that has called `prepare`."""
         while len(self._running) >= self._workers:
             self._listen()
         reading, writing = os.pipe()
@@ -305,14 +335,16 @@ class _Trial:
         try:
             os.close(reading)
             self.report = _Report(writing, changed is not None, self._count, seconds, self._more)
-            self._prepare(changed)
+            self._change(changed)
             Guard(self._folder, self._job.root, self.report.tell_made).stand()
             _limit_processor(self._limit)
+            if prepare is not None:
+                prepare()
         except BaseException:
             os._exit(1)
         return None
 
-    def _prepare(self, changed):
+    def _change(self, changed):
         import resource
 
         silent = os.open(os.devnull, os.O_RDWR)
@@ -347,7 +379,14 @@ class _Trial:
                 one.end()
                 self._running.remove(one)
                 self._passing += one.has_passed
-                self._harmless += one.has_passed and not one.of_others(self.others)[0]
+                if one.has_passed and (self.others or self._passing >= _ENOUGH):
+                    self._harmless += not one.of_others(self.others)[0]
+
+
+def _lines_in(function, lines):
+    """Those of some lines, a set or the keys of a dict, that are in a function."""
+    span = range(function.first_line, (function.node.end_lineno or 0) + 1)
+    return {line for line in span if line in lines} if lines else set()
 
 
 def _limit_processor(seconds):
@@ -368,6 +407,8 @@ class _Child:
         """(test, outcome, failure) of each that has ended."""
         self.made = []
         """Files and folders of the repository that it has made."""
+        self.imported = {}
+        """Path -> lines that the module of the test runs when it is imported."""
         self.first_s = self.all_s = 0.0
 
     @property
@@ -393,6 +434,9 @@ class _Child:
             told = json.loads(line)
             if type(told) is str:
                 self.made.append(told)
+                continue
+            if type(told) is dict:
+                self.imported = {path: set(numbers) for path, numbers in told.items()}
                 continue
             self.outcomes.append(tuple(told))
             self.all_s = time.monotonic() - self._begun
@@ -452,6 +496,10 @@ class _Report:
     def tell_made(self, path):
         """Tell of a file or folder that is about to be made in the repository."""
         os.write(self._writing, json.dumps(path).encode() + b"\n")
+
+    def tell_imported(self, lines):
+        """Tell {path: lines that run when the test's module is imported}."""
+        os.write(self._writing, json.dumps(lines).encode() + b"\n")
 
     def tell(self, name, outcome, failed):
         """Tell how a test has ended. The child ends if that is all that is asked of it."""
