@@ -10,8 +10,10 @@ from itertools import accumulate, takewhile
 from sandbox.session.trace import Event, Outcome, Trace
 from tools._text import describe_signal, plural
 
-_KEEP = (1000, 30, 12, 6, 4, 3)
-"""Calls that are shown of those in a row that are alike; fewer and fewer until the text fits."""
+_NARROW = 48
+"""Characters of a value that is or has an object, where not all would fit."""
+_FOLDINGS = ((1000, 1000), *((keep, _NARROW) for keep in (1000, 30, 12, 6, 4, 3)))
+"""(calls that are shown of those in a row that are alike, characters of an object): less and less until the text fits."""
 _MAX_COUNTED = 8
 _MAX_FAILURES = 3
 _MAX_DEPTH = 12
@@ -80,8 +82,8 @@ def render_trace(found: Trace, expressions: Sequence[str], limit: int) -> str:
     tops = _tree(found)
     notes = _notes(found)
     text = ""
-    for keep in _KEEP:
-        page = _Page(found, expressions, list(_rows(tops, keep)))
+    for keep, width in _FOLDINGS:
+        page = _Page(found, expressions, list(_rows(tops, keep)), width)
         text = "\n".join([*page.counts(), *page.lines(), *notes])
         if len(text) <= limit:
             return text
@@ -148,8 +150,8 @@ def _row(node: _Node, keep: int, depth: int) -> Iterator[_Row]:
 class _Page:
     """The visible lines of a trace."""
 
-    def __init__(self, found: Trace, expressions: Sequence[str], rows: Sequence[_Row]) -> None:
-        self._found, self._expressions, self._rows = found, expressions, rows
+    def __init__(self, found: Trace, expressions: Sequence[str], rows: Sequence[_Row], width: int) -> None:
+        self._found, self._expressions, self._rows, self._width = found, expressions, rows, width
         events = [row.node.event for row in rows if row.node is not None]
         self._shown = Counter(event.function for event in events if event.kind == "call")
         self._hits = Counter(event.place for event in events if event.kind == "hit")
@@ -263,6 +265,7 @@ class _Page:
 
     def _object(self, number: int, text: str) -> str:
         """Text of a value, with the mark of an object that is shown several times."""
+        text = _narrow(text, self._width)
         if number not in self._marked:
             return text
         mark = f"@{self._marks.setdefault(number, len(self._marks) + 1)}"
@@ -272,10 +275,16 @@ class _Page:
         return text + mark
 
     def _changed(self, number: int, text: str) -> str:
+        text = _narrow(text, self._width)
         if number not in self._marked:
             return text
         self._texts[number] = text
         return f"{text}@{self._marks[number]}" if number in self._marks else text
+
+
+def _narrow(text: str, width: int) -> str:
+    """The beginning of a value that is or has an object; what is told by itself alone stays."""
+    return text if len(text) <= width or "<" not in text[:width] else text[: width - 1] + "…"
 
 
 def _objects(event: Event) -> Iterator[int]:
@@ -386,7 +395,7 @@ def _cut_middle(text: str, limit: int) -> str:
     head = _count_fitting(lines, room * 3 // 5)
     tail = _count_fitting(reversed(lines[head:]), room * 2 // 5)
     left = len(lines) - head - tail
-    middle = f"… {left} lines left out: name fewer functions, or give `max_events` above 1000"
+    middle = f"… {left} lines left out: name fewer functions, or give `max_events` 1001 for an answer of up to 15,000 characters"
     return "\n".join([*lines[:head], middle, *lines[len(lines) - tail :]])
 
 

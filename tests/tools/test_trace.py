@@ -95,6 +95,20 @@ def test_calls_that_are_alike_are_folded_until_the_text_fits() -> None:
     assert lines[-1] == "net(n=199) → None; from a.py:1"
 
 
+def test_objects_are_told_shorter_before_calls_are_folded() -> None:
+    long, plain = (
+        f"<Order lines=[{', '.join('1234567')}], name='first', total=12, …",
+        "[" + "12, " * 20 + "3]",
+    )
+    events = [
+        call(number, args=[["self", long, 0], ["n", plain, 0]], at=["a.py", number])
+        for number in range(1, 21)
+    ]
+    lines = trace(*events, limit=3400).split("\n")
+    assert lines == [f"net({long[:47]}…, n={plain}) → None; from a.py:{number}" for number in range(1, 21)]
+    assert long in trace(*events[:2], limit=4000)
+
+
 def test_equal_lines_are_counted_and_a_long_text_is_cut_in_the_middle() -> None:
     assert trace(call(1), call(2), call(3)) == "net() → None; from :8  × 3"
     text = trace(*(call(number, at=["a.py", number]) for number in range(1, 300)), limit=1000)

@@ -210,6 +210,33 @@ def test_calls_and_histories_are_told_together_in_their_order(traced: Traced) ->
     ]
 
 
+def test_a_change_is_told_within_the_call_that_makes_it(traced: Traced) -> None:
+    app = """\
+class Cart:
+    def __init__(self):
+        self.lines = []
+
+    def add(self, line):
+        self.lines.append(line)
+
+def fill(cart):
+    cart.add(1)
+    cart.lines.append(2)
+
+fill(Cart())
+"""
+    found = traced({"app.py": app}, "fill", "Cart.add", "Cart.lines", command=COMMAND)
+    names = {
+        event.number: found.functions[event.function][0] for event in found.events if event.kind == "call"
+    }
+    changes = [(event.source, names.get(event.parent)) for event in found.events if event.kind == "change"]
+    assert changes == [
+        ("self.lines = []", None),
+        ("self.lines.append(line)", "Cart.add"),
+        ("cart.lines.append(2)", "fill"),
+    ]
+
+
 def test_a_name_that_is_never_set_has_no_change(traced: Traced) -> None:
     found = traced({"app.py": APP}, "Order.nope", command=COMMAND)
     assert (found.watched, found.events) == ([("Order.nope", 2, 0)], [])

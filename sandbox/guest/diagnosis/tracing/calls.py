@@ -64,7 +64,7 @@ class Calls(Listener):
         is_told = (function.is_called or story) and not self._process.cut
         call = _Call(self._files.new_number() if is_told else 0, function, frame)
         call.story = story and is_told
-        parent = next((above.number for above in reversed(thread.calls) if above.number), 0)
+        parent = thread.innermost
         thread.calls.append(call)
         self._suspended.pop(id(frame), None)  # of a frame that is gone
         if not is_told:
@@ -190,8 +190,14 @@ class Calls(Listener):
         if self._process.cut:
             return
         number = self._files.new_number()
-        parent = next((above.number for above in reversed(thread.calls) if above.number), 0)
-        event = {"e": "hit", "n": number, "p": parent, "t": thread.number, "at": place, "i": self.hits[key]}
+        event = {
+            "e": "hit",
+            "n": number,
+            "p": thread.innermost,
+            "t": thread.number,
+            "at": place,
+            "i": self.hits[key],
+        }
         values = self._expressions.evaluate(frame)
         if values:
             event["ex"] = values

@@ -236,6 +236,7 @@ class History(Listener):
         event = {
             "e": "change",
             "n": number,
+            "p": thread.innermost,
             "i": self._count,
             "t": thread.number,
             "name": slot.name[:200],

@@ -20,6 +20,11 @@ class Thread:
         self.place = None
         """(code, line) that the thread is at."""
 
+    @property
+    def innermost(self):
+        """Number of the innermost call that is told; 0 if there is none."""
+        return next((call.number for call in reversed(self.calls) if call.number), 0)
+
 
 class Process:
     """The traced process: its threads, and the time that was spent."""

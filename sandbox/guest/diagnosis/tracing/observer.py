@@ -49,7 +49,8 @@ class TraceObserver:
             self._engine = choose_engine(self._targets.wanted, self._calls)
         else:
             targets, history = self._targets.wanted, self._history.wanted
-            listener = Both(self._calls, self._history)
+            # A change is seen after its line: before the next call begins, and before one ends.
+            listener = Both(self._history, self._calls)
             self._engine = choose_engine(lambda code: targets(code) | history(code), listener)
         self._engine.start()
         os.register_at_fork(after_in_parent=self._count_child, after_in_child=self._stop)
