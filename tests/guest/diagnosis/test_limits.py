@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox.guest.supervisor.processes import diagnosis
-from tests.guest.diagnosis.conftest import ODD, Diagnose
+from tests.guest.diagnosis.conftest import ODD, PYTHON, Diagnose
 
 HEAD = "import unittest\nfrom shop import *\n\nclass Case(unittest.TestCase):\n"
 CASE = "test_shop.Case.test_bad"
@@ -54,6 +54,22 @@ def test_of_too_many_events_the_last_ones_are_kept(
     assert found.recording is not None
     assert (found.recording.events, found.recording.cut) == (50, "only its last 50 events were kept")
     assert {("long()", "1998"), ("n", "1998")} <= {(link.name, link.value) for link in found.recording.chain}
+
+
+def test_tests_of_the_folder_that_do_not_end_in_time_leave_those_of_the_file(
+    diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diagnosis, "_WIDER_S", 3.0)
+    shop = "def total(n):\n    return n + (n > 2)\n"
+    tests = "from shop import total\n\ndef test_bad():\n    assert total(3) == 3\ndef test_good():\n    assert total(1) == 1\n"
+    other = "def test_slow():\n    while True: pass\n"
+    found = diagnose(
+        {"shop.py": shop, "tests/test_shop.py": tests, "tests/test_slow.py": other},
+        "tests/test_shop.py::test_bad",
+        command=f"{PYTHON} -m pytest -q",
+    )
+    assert found.spectrum is not None and found.spectrum.passed == 1
+    assert found.notes == []
 
 
 def test_a_run_without_an_end_is_ended(diagnose: Diagnose) -> None:

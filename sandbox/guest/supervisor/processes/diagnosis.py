@@ -5,6 +5,7 @@ Each run is a command of its own.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 
@@ -14,6 +15,8 @@ from .observed_run import RESULT, as_object, command_of, end_of, name_of, observ
 
 _FEW = 5
 """Fewer passing tests in the file say little: those of its folder are run too."""
+_WIDER_S = 15.0
+"""Time for these: they help a little, and many of them can take long."""
 _MAX_EVENTS = 1_000_000
 _MAX_COMPARED = 100_000
 _MAX_MEMORY = 512 << 20
@@ -148,7 +151,9 @@ class _Runs:
         spectrum = self._run("spectrum", self._selected(scope), 0.4)
         folder = os.path.dirname(scope) if scope.endswith(".py") else ""
         if folder and spectrum is not None and _count(spectrum) < _FEW:
-            wider = self._run("spectrum", self._selected(folder), 0.4)
+            noted = len(self._notes)
+            wider = self._run("spectrum", self._selected(folder), 0.4, most_s=_WIDER_S)
+            del self._notes[noted:]  # there is a spectrum
             if wider is not None and wider.get("failed") and _count(wider) > _count(spectrum):
                 return wider
         return spectrum
@@ -167,9 +172,9 @@ class _Runs:
     def _selected(self, test: str) -> str:
         return select_test(self._command, test, self._call.state.workdir)
 
-    def _run(self, mode: str, command: str, share: float, files=(), **more):
-        """Run `command` observed. Returns the result; None, with a note, if there is none."""
-        seconds = max(1.0, (self._end - time.monotonic()) * share)
+    def _run(self, mode: str, command: str, share: float, files=(), *, most_s=math.inf, **more):
+        """Run `command` observed, for a share of the time that is left. Returns the result; None, with a note, if there is none."""
+        seconds = min(most_s, max(1.0, (self._end - time.monotonic()) * share))
         job = {
             "mode": mode,
             "test": self._test or None,
