@@ -76,7 +76,7 @@ class MonitoringEngine:
         program.
         """
         armed, disable, hit = self._armed, self._api.DISABLE, self._hit
-        holds, getframe = self._session.table.holds, sys._getframe
+        holds, getframe, evaluate = self._session.table.holds, sys._getframe, eval
         careful = self._careful
 
         def on_line(code, line):
@@ -84,8 +84,18 @@ class MonitoringEngine:
             if entry is None or line not in entry[1]:
                 return disable
             test = entry[1][line]
-            if test is None or careful or holds(test, getframe(1)):
-                hit(getframe(1))
+            if test is not None and not careful:  # as `holds` does, without the call
+                point, condition, text = test
+                if point.enabled and not point.ignore and point.cond is text:
+                    frame = getframe(1)
+                    try:
+                        if not evaluate(condition, frame.f_globals, frame.f_locals):
+                            point.hits += 1
+                            return None
+                    except BaseException:  # code of the user, which `hit` evaluates again and reports
+                        pass
+            hit(getframe(1))
+            return None
 
         loops = self._loops
 
