@@ -66,7 +66,8 @@ def _steps(shown: Shown) -> Iterator[str]:
         calls = " `trace` shows calls, or who changed an attribute, in one run." if shown.has("trace") else ""
         yield (
             "`diagnose` without arguments runs the tests, stops `pdb` at the first failure and tells where its wrong value "
-            f"came from.{calls}"
+            "came from, with the source. It tries small changes, too: where the test passes with one and no other test fails, "
+            f"the cause is mostly there; mend it at once.{calls}"
         )
     elif shown.has("eval"):
         yield "`eval` runs the tests and tells how each one fails."
