@@ -19,8 +19,8 @@ _STATES = (
     "Breakpoints survive restarts and edits. "
 )
 _ANSWERS = (
-    "Paths are relative to the repository; lines count from 1. Long answers are cut, and say what was left out and how to "
-    "get it. Failing tests and crashing programs are answers; isError means that the call itself could not be done, and "
+    "Paths are relative to the repository; lines count from 1. What is left out of long answers is told, with how to get it. "
+    "Failing tests and crashing programs are answers; isError means that the call itself could not be done, and "
     "says what to do instead."
 )
 
@@ -66,8 +66,8 @@ def _steps(shown: Shown) -> Iterator[str]:
         calls = " `trace` shows calls, or who changed an attribute, in one run." if shown.has("trace") else ""
         yield (
             "`diagnose` without arguments runs the tests, stops `pdb` at the first failure and tells where its wrong value "
-            "came from, with the source. It tries small changes, too: where the test passes with one and no other test fails, "
-            f"the cause is mostly there; mend it at once.{calls}"
+            "came from; where a small change lets it pass and no other test fail, the cause is mostly there: mend it at once."
+            f"{calls}"
         )
     elif shown.has("eval"):
         yield "`eval` runs the tests and tells how each one fails."
@@ -81,7 +81,7 @@ def _debug(shown: Shown) -> str:
     start, place = ("goes on from there (p, pp, w, u, d), or ", "elsewhere") if is_next else ("", "at a line")
     return (
         f'`pdb` {start}with entrypoint="pytest tests/test_x.py::test_y" and command="b pkg/mod.py:12\\nc" stops {place}; '
-        "then s, n, r, unt, c. Look at values before you change code."
+        "then s, n, r, unt, c."
     )
 
 
