@@ -41,7 +41,7 @@ def instructions(shown: Shown, place: str = "") -> str:
 
 
 def _beginning(shown: Shown, place: str) -> str:
-    debugger = " with a real pdb process that stays alive between calls" if shown.has("pdb") else ""
+    debugger = " with a pdb process that lives between calls" if shown.has("pdb") else ""
     patch = "; `diff` gives the result as a patch" if shown.has("diff") else ""
     text = f"Debug Python in a sandbox: a private copy of a repository{debugger}. Nothing on the host is changed{patch}."
     if place:
@@ -66,7 +66,7 @@ def _steps(shown: Shown) -> Iterator[str]:
         calls = " `trace` shows calls, or who changed an attribute, in one run." if shown.has("trace") else ""
         yield (
             "`diagnose` without arguments runs the tests, stops `pdb` at the first failure and tells where its wrong value "
-            "came from; where a small change lets it pass and no other test fail, the cause is mostly there: mend it at once."
+            "came from; where a small change lets it pass and no other test fail, the cause is mostly there."
             f"{calls}"
         )
     elif shown.has("eval"):
@@ -92,8 +92,5 @@ def _fix(shown: Shown) -> str:
     sooner = ": it tells sooner than reading whether it is right" if run else ""
     if shown.profile.rewrites:
         return f"Read the code. `rewrite` the cause{run}."
-    patch = next(
-        (f" `{name}` gives the patch." for name in ("close_session", "diff") if shown.has(name)),
-        "",
-    )
+    patch = "" if shown.has("diff") or not shown.has("close_session") else " `close_session` gives the patch."
     return f"`rewrite` the cause{run}{sooner}.{patch}"
