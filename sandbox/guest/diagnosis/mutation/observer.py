@@ -128,7 +128,6 @@ class MutationObserver:
         if problem:
             self.job.write({"problem": problem})
             return
-        trial.expect(base)
         module = TestModule.of(self.job.test)
         anew = trial.start(None, 0, lambda: self._tell_imported(module, trial)) if module else base
         if anew is None:
@@ -136,6 +135,7 @@ class MutationObserver:
             return
         trial.wait()
         imported = {} if self._difference(anew) else anew.imported
+        trial.expect(base, anew)
         loaded = Loaded(self.job.relative, {path for path, _, _ in lines} | imported.keys())
         definitions = self._read_definitions(loaded)
         result: dict = {"tried": 0, "others": len(trial.others), "failing": len(trial.failing)}
@@ -295,7 +295,8 @@ class _Trial:
         self._running = []
         self._ends = self._ends_in_vain = 0.0
         self._workers = min(_MAX_WORKERS, len(os.sched_getaffinity(0)))
-        self._limit, self._more = _BASE_S, _BASE_S
+        self._limit, self._early_limit, self._more = _BASE_S, _BASE_S, _BASE_S
+        """Processor time for the first test, with the module of the test before it, and for the others."""
         self._passing = self._harmless = 0
         """Numbers of changes with which the test passes; with which no other test that ran fails."""
         self.others, self.failing = set(), set()
@@ -303,8 +304,11 @@ class _Trial:
         self._count = _MAX_OTHERS
         self.report = None
 
-    def expect(self, base):
-        """Take the unchanged program as the measure. The time for changes begins now."""
+    def expect(self, base, anew):
+        """Take the unchanged program as the measure, also such as executes the module of the test anew.
+
+        The time for changes begins now.
+        """
         budget_s = float(self._job.settings["budget_s"])
         self._ends, self._ends_in_vain = (time.monotonic() + times * budget_s for times in (1, _LONGER))
         self.others, self.failing = (
@@ -312,9 +316,9 @@ class _Trial:
             for wanted in ("passed", "failed")
         )
         self._count = len(base.outcomes)
-        if base.made:
+        if base.made or anew.made:
             self._workers = 1  # two would meet at the same files
-        self._limit = max(_LEAST_S, _SLOWER * base.first_s)
+        self._limit, self._early_limit = (max(_LEAST_S, _SLOWER * one.first_s) for one in (base, anew))
         self._more = max(_MORE_S, _SLOWER * (base.all_s - base.first_s))
 
     def is_over(self):
@@ -326,10 +330,11 @@ class _Trial:
         while len(self._running) >= self._workers:
             self._listen()
         reading, writing = os.pipe()
+        limit = self._limit if prepare is None else self._early_limit
         pid = os.fork()
         if pid:
             os.close(writing)
-            child = _Child(pid, reading, _WAITING * self._limit, _WAITING * self._more)
+            child = _Child(pid, reading, _WAITING * limit, _WAITING * self._more)
             self._running.append(child)
             return child
         try:
@@ -337,7 +342,7 @@ class _Trial:
             self.report = _Report(writing, changed is not None, self._count, seconds, self._more)
             self._change(changed)
             Guard(self._folder, self._job.root, self.report.tell_made).stand()
-            _limit_processor(self._limit)
+            _limit_processor(limit)
             if prepare is not None:
                 prepare()
         except BaseException:
