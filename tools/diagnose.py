@@ -13,19 +13,22 @@ from sandbox.host_files import in_thread
 from sandbox.session.debugger import Function, StopReply
 from sandbox.session.session import Session
 from sandbox.session.test_command import PYTEST
+from tools import _session_uris as documents
 from tools._run_output import shorten_run_output
 from tools._stop import StopAnswer
 from tools._stop import answer as stop_answer
 from tools._stop import render as render_stop
 from tools._test_ids import is_of, is_test_file
+from tools._text import last_lines
 from tools._tool import Report, Tool
-from tools._truncation import SourceText, Truncatable
+from tools._truncation import Omitted, SourceText, Truncatable
 
 if TYPE_CHECKING:  # the server starts without the models of a diagnosis
     from sandbox.session.diagnosis import Diagnosis, Place
     from tools._excerpts import Excerpt
 
 _MAX_STOPS = 100
+_MAX_OUTPUT = 1000
 _MAX_VALUE = 300
 _MAX_OTHERS, _MAX_NAME = 3, 150
 _MAX_CALLERS = 2
@@ -93,8 +96,7 @@ async def diagnose(
         text, found = _NOT_FAILED if stop.state == "exited" else _NOT_REACHED, None
     else:
         text, found = await _diagnose(session, report, stop, entrypoint, end, against, in_order=in_order)
-    shown = stop_answer(stop, session)
-    shown = shown.model_copy(update={"output": await in_thread(shorten_run_output, shown.output)})
+    shown = await in_thread(_with_last_output, stop_answer(stop, session), documents.output_hint(session))
     if stop.test == test and not in_order:
         shown = shown.model_copy(update={"test": None})  # the client has named it
     told = {one.test for one in found.spectrum.failing} if found and found.spectrum else set[str]()
@@ -103,6 +105,14 @@ async def diagnose(
         **vars(shown), values=values, diagnosis=text, also_failing=others, more_failing=more
     )
     return whole if found is None else await _with_source(session, whole, found)
+
+
+def _with_last_output(stop: StopAnswer, hint: str) -> StopAnswer:
+    """With the end of what the program itself has printed: logs may be long, and what failed is told otherwise."""
+    text = shorten_run_output(stop.output)
+    kept = last_lines(text, _MAX_OUTPUT)
+    left = Omitted(field="output", count=len(text) - len(kept), unit="characters", hint=hint)
+    return stop.model_copy(update={"output": kept}).with_omitted(left)
 
 
 async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis) -> DiagnoseAnswer:

@@ -428,6 +428,14 @@ async def test_a_failing_test_beside_a_passing_one(repo: Path) -> None:
     ) in text
 
 
+async def test_of_long_output_the_end_is_shown_and_how_to_see_the_rest(make_repo: MakeRepo) -> None:
+    program = "for number in range(2000):\n    print('row', number)\nassert number < 3\n"
+    (text,) = await answers(make_repo({"app.py": program}), ("diagnose", {"entrypoint": "python app.py"}))
+    printed = text.partition("program output:\n```\n")[2].partition("\n```")[0]
+    assert printed.endswith("row 1998\nrow 1999") and 900 < len(printed) <= 1000
+    assert "characters of output" in text and "/output" in text
+
+
 async def test_a_program_that_does_not_fail_has_no_diagnosis(repo: Path) -> None:
     (text,) = await answers(repo, ("diagnose", {"entrypoint": "python shop.py"}))
     assert text.endswith("no diagnosis: nothing has failed in this run")
