@@ -13,7 +13,7 @@ from sandbox.session.workspace import Definitions, FileText, Marks
 from tools import _selection
 from tools import _session_uris as documents
 from tools._selection import Selection, line_range
-from tools._text import Fold, fold_unexecuted, long_docstrings, number_folded
+from tools._text import Fold, fold_unexecuted, has_run, long_docstrings, number_folded
 from tools._tool import Tool
 from tools._truncation import Answer, Omitted, SourceText, Truncatable
 
@@ -23,10 +23,8 @@ _MANY = 60
 """Lines from which on those of long docstrings are folded: who wants them asks for fewer."""
 _PYTHON = (".py", ".pyi")
 _LONG = 120
-"""Lines from which on blocks are folded that a diagnosed test has not run."""
-_NOT_RUN = (
-    f"the diagnosed test has not run the folded lines; `name`, or up to {_LONG} lines at a time, shows them"
-)
+"""Lines of all parts together from which on blocks are folded that a diagnosed test has not run."""
+_NOT_RUN = f"the diagnosed test has not run the folded lines; up to {_LONG} lines at a time show them"
 _FEW = 60
 """Lines; several definitions of one name are shown if they have no more, else they are listed."""
 
@@ -80,10 +78,16 @@ class Part(BaseModel):
         return number_folded(lines, self.start, self._folds, current=self.current, marked=marked)
 
     def folding(self, unexecuted: Iterable[tuple[int, int]]) -> Self:
-        """Show the first line of long docstrings alone, and nothing of `unexecuted` blocks, if there are many lines."""
-        if self.path.endswith(_PYTHON) and len(self.lines) > _MANY:
-            blocks = () if self.name or len(self.lines) <= _LONG else unexecuted
-            self._folds = fold_unexecuted(blocks, self.start, self.end, long_docstrings(self.lines))
+        """Show the first line of long docstrings alone, if there are many lines, and nothing of `unexecuted` blocks.
+
+        A function that was asked for by its name and has not run is shown all the same.
+        """
+        unexecuted = list(unexecuted)
+        if self.name and not has_run(unexecuted, self.start, self.lines):
+            unexecuted = []
+        if self.path.endswith(_PYTHON):
+            docstrings = long_docstrings(self.lines) if len(self.lines) > _MANY else ()
+            self._folds = fold_unexecuted(unexecuted, self.start, self.end, docstrings)
         return self
 
     def folded_as(self, other: Part) -> Self:
@@ -249,7 +253,7 @@ async def _view_parts(session: Session, asked: Sequence[Selection]) -> ViewAnswe
         try:
             if part.path not in files:
                 names = [one.name for one in asked if one.path == part.path and one.name]
-                is_wide = any(one.path == part.path and _may_be_long(one) for one in asked)
+                is_wide = any(map(_may_be_long, asked)) or sum(map(_length, asked)) > _LONG
                 files[part.path] = await session.workspace.read_marked(part.path, names, unexecuted=is_wide)
             ranges += [(part.path, one) for one in _ranges(*files[part.path], part)]
         except (InvalidArgument, NotFound) as exc:
@@ -264,7 +268,9 @@ async def _view_parts(session: Session, asked: Sequence[Selection]) -> ViewAnswe
     )
     if not ranges:
         raise NotFound("\n".join(notes))
-    return _answer([_part(*files[path], *one) for path, one in join_overlaps(ranges)], notes)
+    joined = join_overlaps(ranges)
+    is_long = sum(one.last - one.first + 1 for _, one in joined) > _LONG
+    return _answer([_part(*files[path], *one, is_long=is_long) for path, one in joined], notes)
 
 
 def join_overlaps(ranges: Sequence[tuple[str, Range]]) -> list[tuple[str, Range]]:
@@ -296,10 +302,13 @@ def _join(one: Range, other: Range) -> Range | None:
 
 
 def _may_be_long(asked: Selection) -> bool:
-    """True for lines, not a definition, that may be so many that some are folded."""
-    if asked.name is not None:
-        return False
-    return asked.end in (None, -1) or (asked.end or 0) - (asked.start or 1) >= _LONG
+    """True for a definition, and for lines up to the end of a file: their number is not known before."""
+    return asked.name is not None or asked.end in (None, -1)
+
+
+def _length(asked: Selection) -> int:
+    """Number of lines that a selection with an end may have."""
+    return max(0, (asked.end or 0) - (asked.start or 1) + 1)
 
 
 def _ranges(file: FileText, marks: Marks, asked: Selection) -> list[Range]:
@@ -325,7 +334,9 @@ def _ranges(file: FileText, marks: Marks, asked: Selection) -> list[Range]:
     return [Range(first, last, name) for name, first, last in places]
 
 
-def _part(file: FileText, marks: Marks, first: int, last: int, name: str | None = None) -> Part:
+def _part(
+    file: FileText, marks: Marks, first: int, last: int, name: str | None = None, *, is_long: bool = False
+) -> Part:
     shown = take_usable(file.lines[first - 1 : last])
     return (
         Part(
@@ -345,7 +356,7 @@ def _part(file: FileText, marks: Marks, first: int, last: int, name: str | None 
             name=name,
         )
         .asking_up_to(last)
-        .folding(marks.unexecuted)
+        .folding(marks.unexecuted if is_long else ())
     )
 
 

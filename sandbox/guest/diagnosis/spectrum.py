@@ -172,6 +172,7 @@ class SpectrumObserver:
                 [self.job.relative(file), line, round(score, 4)]
                 for score, (file, line) in scored[:_MAX_LINES]
             ],
+            "all_lines": len(scored) <= _MAX_LINES,
         }
 
     def _suspects(self, scored):

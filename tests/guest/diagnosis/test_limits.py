@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sandbox.guest.supervisor.processes import diagnosis
 from tests.guest.diagnosis.conftest import ODD, PYTHON, Diagnose
+from tests.guest.operations.conftest import State
 
 HEAD = "import unittest\nfrom shop import *\n\nclass Case(unittest.TestCase):\n"
 CASE = "test_shop.Case.test_bad"
@@ -34,6 +37,19 @@ def test_a_recording_that_fails_at_another_line_or_with_another_type_is_not_used
     assert found.recording is not None
     assert found.recording.differs == differs
     assert (found.recording.chain, found.recording.aliases) == ([], [])
+
+
+def test_without_a_recording_the_lines_that_ran_are_those_of_the_comparison_with_passing_tests(
+    diagnose: Diagnose, state: State
+) -> None:
+    shop = "def names(n):\n    x = 1\n    if n:\n        x = 2\n        x = 3\n        x = 4\n"
+    failing = "    raise (KeyError if len(locals()) > 2 else ValueError)(1)\n"
+    tests = HEAD + "    def test_bad(self):\n        names(0)\n"
+    found = diagnose({"shop.py": shop + failing, "test_shop.py": tests}, CASE)
+    assert found.recording is not None and found.recording.differs
+    assert state.executed_lines is not None
+    path = Path(state.workdir, "shop.py")
+    assert state.executed_lines.unexecuted("shop.py", str(path), path.read_bytes()) == [[4, 6]]
 
 
 def test_a_recording_with_the_same_failure_but_for_a_random_path_is_used(diagnose: Diagnose) -> None:

@@ -401,6 +401,49 @@ def f(n):
     a, b = Pair(1, n), Pair(2, n)
     return [a, b].index(b)
 """),
+        ("f(3) == [3, 4, 3]", (5, "with `self.depth` at its end as it was before"), """\
+class A:
+    def __init__(self, found):
+        self.depth, self.found = 0, found
+    def visit(self, depth):
+        self.depth = depth
+        self.found.append(self.depth)
+        if depth < 4:
+            self.visit(depth + 1)
+            self.found.append(self.depth)
+def f(n):
+    found = []
+    A(found).visit(n)
+    return found
+"""),
+        ("f([1]) == 2", (3, "with `len(n)` evaluated anew in `lambda: size`"), """\
+def f(n):
+    size = len(n)
+    later = lambda: size
+    n.append(2)
+    return later()
+"""),
+        ("f([1]) == [1]", (5, "with a copy of `found` before `found.append(2)`"), """\
+def held(n):
+    return n
+def f(n):
+    found = held(n)
+    found.append(2)
+    return n
+"""),
+        ("f({1}) == {1}", (4, "with `found |= {2}` without changing what was there"), """\
+def f(n):
+    for _ in range(1):
+        found = n
+        found |= {2}
+    return n
+"""),
+        ("f([{1}, {2}]) == [{1}, {2}]", (3, "with `operator.or_` for `operator.ior`"), """\
+import functools, operator
+def f(n):
+    functools.reduce(operator.ior, n)
+    return n
+"""),
         ("f(3) == 1", (4, "without `by` in the key `n, by`"), """\
 def f(n):
     kept = {}

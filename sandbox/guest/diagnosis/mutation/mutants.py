@@ -9,7 +9,9 @@ import builtins
 import copy
 
 from ..syntax_trees import has_docstring
+from .definitions import assigned_in
 from .insertions import insertions_of
+from .lifetimes import put_back, taken_anew
 from .mutant import (
     FIRST,
     LIKELY,
@@ -54,6 +56,8 @@ _CALCULATED = {
     ast.BitAnd: ast.BitOr,
 }
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.BitOr: "|", ast.BitXor: "^"}
+_IN_PLACE = (ast.Add, ast.BitOr, ast.BitAnd)
+"""Operators that lists, sets and dicts have, too."""
 _REMOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete, ast.Raise, ast.Return, ast.Break, ast.Continue)
 _MOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.If)
 _ITERATORS = "map", "filter", "zip", "enumerate", "reversed", "iter"
@@ -67,6 +71,8 @@ _OTHER_END = {
     "min": "max", "any": "all", "lstrip": "rstrip", "removeprefix": "removesuffix",
 }  # fmt: skip
 _OTHER_END.update({other: name for name, other in _OTHER_END.items()})
+_MAKING = {"iadd": "add", "iconcat": "concat", "ior": "or_", "iand": "and_", "isub": "sub", "ixor": "xor"}
+"""Functions of `operator` that change their first argument: others that make a new object."""
 _READ = (ast.Name, ast.Attribute, ast.Subscript)
 
 
@@ -89,6 +95,8 @@ def mutants_of(changed, executed, definitions):
     yield from insertions_of(changed, executed, definitions)
     yield from other_equality(changed, definitions)
     yield from other_keys(function)
+    yield from put_back(changed)
+    yield from taken_anew(function)
 
 
 class _Names:
@@ -102,6 +110,8 @@ class _Names:
         self.attributes, self.texts = {}, []
         self.shared = set()
         """Variables that may stand for what somebody else has, too."""
+        self.handed_out = set()
+        """Of these such as are the results of calls, too: the function that is called may keep them."""
         self.effects = set()
         """Calls whose result nobody takes."""
         self.repeated = set()
@@ -111,9 +121,12 @@ class _Names:
                 self.repeated.update(one for one in ast.walk(node) if isinstance(one, ast.Assign))
             elif isinstance(node, ast.Expr):
                 self.effects.add(node.value)
-            elif isinstance(node, (ast.Assign, ast.AnnAssign)) and _hands_out(node.value):
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                self.shared.update(one.id for one in targets if isinstance(one, ast.Name))
+                bound = {one.id for one in targets if isinstance(one, ast.Name)}
+                self.shared |= bound if _hands_out(node.value) else set()
+                is_call = isinstance(node.value, ast.Call) and not _is_class(node.value.func)
+                self.handed_out |= bound if is_call or _hands_out(node.value) else set()
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 known = self.attributes.setdefault(node.value.id, [])
                 if node.attr not in known:
@@ -142,10 +155,28 @@ def _of_block(owner, field, block, executed, names):
             yield Mutant(
                 owner, {field: changed}, one, LIKELY if is_shared else POSSIBLE, "with {} " + how, one
             )
+        for name in _changed_names(one) & names.handed_out:
+            copy_of = parsed(f"{name} = __import__('copy').copy({name})", one)
+            changed = [*block[:index], *copy_of, *block[index:]]
+            yield Mutant(
+                owner, {field: changed}, one, POSSIBLE, "with a copy of `" + name + "` before {}", one
+            )
         following = block[index + 1] if index + 1 < len(block) else None
         if isinstance(one, _MOVABLE) and isinstance(following, _MOVABLE) and following.lineno in executed:
             moved = [*block[:index], following, one, *block[index + 2 :]]
             yield Mutant(owner, {field: moved}, one, POSSIBLE, "with {} after {}", one, following)
+
+
+def _changed_names(statement):
+    """Variables whose objects a statement changes: by a method that is called for its effect, an attribute, an item."""
+    if isinstance(statement, ast.Expr):
+        changed = [statement.value.func] if isinstance(statement.value, ast.Call) else []
+    else:
+        changed = [target for target, _ in assigned_in(statement)]
+    bases = (
+        getattr(one, "value", None) for one in changed if isinstance(one, (ast.Attribute, ast.Subscript))
+    )
+    return {one.id for one in bases if isinstance(one, ast.Name)}
 
 
 def _hands_out(value):
@@ -155,7 +186,7 @@ def _hands_out(value):
 
 
 def _other_addition(one):
-    """`x += y` for `x = x + y`, and the other way round; None for another statement, and for numbers and texts."""
+    """`x = x + y` for `x += y`, and the other way round; None for another statement, and for numbers and texts."""
     if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.value, ast.BinOp):
         target, operation, added = one.targets[0], one.value.op, one.value.right
         if not isinstance(target, _READ) or ast.dump(_read(target)) != ast.dump(one.value.left):
@@ -167,7 +198,7 @@ def _other_addition(one):
         made = ast.Assign(targets=[target], value=sum_of)
     else:
         return None
-    if not isinstance(operation, ast.Add) or isinstance(added, (ast.Constant, ast.JoinedStr)):
+    if not isinstance(operation, _IN_PLACE) or isinstance(added, (ast.Constant, ast.JoinedStr)):
         return None
     return ast.copy_location(made, one)
 
@@ -422,6 +453,9 @@ def _attributes(node, names):
     if not isinstance(node.ctx, ast.Load) or not isinstance(node.value, ast.Name):
         return
     base = node.value
+    if base.id == "operator" and node.attr in _MAKING:
+        other = _MAKING[node.attr]
+        yield Mutant(node, {"attr": other}, node, FIRST, "with `operator." + other + "` for {}", node)
     if (base.id, node.attr) == ("copy", "copy"):
         yield Mutant(node, {"attr": "deepcopy"}, node, FIRST, "with `copy.deepcopy` for {}", node)
     for name in names.others(base.id) if base.id not in ("self", "cls") else ():

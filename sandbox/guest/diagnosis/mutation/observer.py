@@ -6,6 +6,7 @@ with the test, and if that passes, with the tests after it.
 
 from __future__ import annotations
 
+import gc
 import heapq
 import json
 import signal
@@ -141,6 +142,8 @@ class MutationObserver:
         result: dict = {"tried": 0, "others": len(trial.others), "failing": len(trial.failing)}
         self.job.write(result)
         tried = []
+        gc.collect()
+        gc.freeze()  # else each child would copy the objects that its collector visits
         for function, mutant in self._plan(loaded, definitions, lines, imported):
             if trial.is_over():
                 result["cut"] = "the time for it was over"

@@ -68,11 +68,11 @@ class _Runs:
         recording = self._run(
             "recording", command, 0.4 if self._against else 0.7, (("spectrum.json", spectrum),)
         )
-        self._keep_lines(recording)
+        self._keep_lines(recording, spectrum)
         mutation = self._mutate(spectrum, recording)
         comparison = self._compare(command, spectrum or {}) if self._against else None
         if spectrum is not None:
-            for name in ("lines", "files"):  # for the other runs alone
+            for name in ("lines", "all_lines", "files"):  # for the other runs alone
                 spectrum.pop(name, None)
         return {
             "spectrum": spectrum,
@@ -95,10 +95,10 @@ class _Runs:
         del self._notes[noted:]  # it is one list of several
         return found
 
-    def _keep_lines(self, recording) -> None:
+    def _keep_lines(self, recording, spectrum) -> None:
         """Keep the lines that have run, to tell later which of a file have not."""
-        state = self._call.state
-        state.executed_lines = ExecutedLines((recording or {}).pop("lines", None), state.workdir)
+        lines = (recording or {}).pop("lines", None) or _executed_lines(spectrum or {})
+        self._call.state.executed_lines = ExecutedLines(lines, self._call.state.workdir)
 
     def _compare(self, command: str, spectrum: dict):
         """Compare the failing run with the passing one; None, with a note, if that is not possible."""
@@ -198,6 +198,19 @@ def _why_none(mode: str, run, seconds: float) -> str:
     if mode == "recording" and run.status == (0, None):
         return "its run ended well: recorded, the test passes, as that keeps all objects alive (weakref? __del__?)"
     return f"its run left no result ({end_of(run)})"
+
+
+def _executed_lines(spectrum: dict):
+    """{path: lines} of a failing test by its spectrum; None if some may be missing."""
+    if spectrum.get("all_lines") is not True:
+        return None
+    found: dict = {}
+    try:
+        for path, line, _ in spectrum["lines"]:
+            found.setdefault(path, []).append(line)
+    except (KeyError, TypeError, ValueError):  # the program could write it, too
+        return None
+    return found
 
 
 def _count(spectrum: dict) -> int:

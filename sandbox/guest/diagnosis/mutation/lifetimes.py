@@ -1,0 +1,77 @@
+"""Changes of how long a value holds: an attribute that is put back at the end, a variable that a function inside takes anew."""
+
+# Nodes with a position are told by their attributes.
+# pyright: reportAttributeAccessIssue=false
+from __future__ import annotations
+
+import ast
+import copy
+
+from ..syntax_trees import DEFINITIONS, has_docstring, own_attribute
+from .definitions import assigned_in, initial_text
+from .mutant import POSSIBLE, Mutant, braced, parsed
+
+_MAX_ATTRIBUTES = 3
+_INNER = (ast.Lambda, *DEFINITIONS)
+
+
+def put_back(function):
+    """Yield changes of a method that sets attributes and goes on: with such an attribute at its end as it was before.
+
+    Not one that is set to a constant: that is a reset.
+    """
+    node = function.node
+    first = int(has_docstring(node.body))
+    rest = node.body[first:]
+    if function.owner is None or node.name == "__init__" or not rest:
+        return
+    calls = [one.lineno for one in ast.walk(node) if isinstance(one, ast.Call)]
+    names = {}
+    for one in ast.walk(node):
+        for target, value in assigned_in(one):
+            if own_attribute(target) and not initial_text(value) and any(line > one.lineno for line in calls):
+                names[target.attr] = one
+    for name, at in list(names.items())[:_MAX_ATTRIBUTES]:
+        text = f"_kept = getattr(self, {name!r}, None)\ntry:\n pass\nfinally:\n self.{name} = _kept"
+        kept, guarded = parsed(text, rest[0])
+        guarded.body = rest
+        body = {"body": [*node.body[:first], kept, guarded]}
+        yield Mutant(node, body, at, POSSIBLE, braced(f"with `self.{name}` at its end as it was before"))
+
+
+def taken_anew(function):
+    """Yield changes of functions inside: with what a variable of the outer one was set to, evaluated when they are called."""
+    bound = {}
+    for node in ast.walk(function):
+        for target, value in assigned_in(node):
+            if isinstance(target, ast.Name):
+                bound.setdefault(target.id, []).append(value)
+    once = {name: values[0] for name, values in bound.items() if len(values) == 1}
+    for inner in ast.walk(function):
+        if not isinstance(inner, _INNER) or inner is function:
+            continue
+        used = {
+            one.id for one in ast.walk(inner) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)
+        }
+        for name in sorted(used & once.keys()):
+            value = once[name]
+            if isinstance(value, (ast.Call, ast.Attribute, ast.Subscript)):
+                taken = _Taking(name, value)
+                body = [taken.visit(one) for one in copy.deepcopy(_body_of(inner))]
+                fields = {"body": body[0] if isinstance(inner, ast.Lambda) else body}
+                yield Mutant(inner, fields, inner, POSSIBLE, "with {} evaluated anew in {}", value, inner)
+
+
+def _body_of(inner):
+    return [inner.body] if isinstance(inner, ast.Lambda) else inner.body
+
+
+class _Taking(ast.NodeTransformer):
+    """Puts an expression in the place of a name."""
+
+    def __init__(self, name, value):
+        self._name, self._value = name, value
+
+    def visit_Name(self, node):
+        is_read = node.id == self._name and isinstance(node.ctx, ast.Load)
+        return copy.deepcopy(self._value) if is_read else node
