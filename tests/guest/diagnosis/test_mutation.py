@@ -269,6 +269,17 @@ def test_a_test_that_changes_a_file_of_the_repository_is_not_tried(diagnose: Dia
     assert (found.problem, found.tried) == (why, 0)
 
 
+def test_what_changed_code_writes_into_an_open_file_goes_nowhere(diagnose: Diagnose, state: State) -> None:
+    shop = "log = open('log', {mode!r})\ndef f():\n    log.write('x')\n    log.flush()\n    return 1\n"
+    tests = "    def test_bad(self):\n        self.assertEqual(f(), 2)\n"
+    found = mutation(diagnose, shop.format(mode="a"), tests)
+    assert (found.problem, (5, "with `2` for `1`", 0) in changes(found)) == ("", True)
+    log = Path(state.workdir, "log").read_text()
+    assert log and len(log) < found.tried  # of the runs without changes
+    found = mutation(diagnose, shop.format(mode="a+"), tests)
+    assert found.problem == "a file of the repository is open for reading and writing when the test begins"
+
+
 def test_the_line_that_raises_is_not_changed(diagnose: Diagnose) -> None:
     shop = "def check(n):\n    if n > 2:\n        raise AssertionError(n)\n"
     found = changes(mutation(diagnose, shop, "    def test_bad(self):\n        check(3)\n"))

@@ -92,8 +92,8 @@ class Guard:
         return True
 
 
-def holds_files_open(folder):
-    """True if a file in `folder` is open for writing: changed code could write to it unseen."""
+def open_files(folder):
+    """Yield (descriptor, True if it reads, too) of each file in a folder that this process has open for writing."""
     inside = os.path.realpath(folder) + os.sep
     for number in os.listdir("/proc/self/fd"):
         try:
@@ -104,5 +104,12 @@ def holds_files_open(folder):
         except (OSError, KeyError, ValueError):
             continue
         if flags & (os.O_WRONLY | os.O_RDWR):
-            return True
-    return False
+            yield int(number), bool(flags & os.O_RDWR)
+
+
+def silence_open_files(folder):
+    """Let what this process writes into open files of a folder, logs for instance, go nowhere."""
+    for number, _ in list(open_files(folder)):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, number)
+        os.close(nowhere)

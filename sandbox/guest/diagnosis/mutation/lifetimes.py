@@ -9,7 +9,7 @@ import copy
 
 from ..syntax_trees import DEFINITIONS, has_docstring, own_attribute
 from .definitions import assigned_in, initial_text
-from .mutant import POSSIBLE, Mutant, braced, parsed
+from .mutant import POSSIBLE, Mutant, braced, local_names, parsed
 
 _MAX_ATTRIBUTES = 3
 _INNER = (ast.Lambda, *DEFINITIONS)

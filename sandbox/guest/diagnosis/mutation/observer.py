@@ -19,7 +19,7 @@ from ..sources import Sources
 from . import state_uses
 from .definitions import Definitions
 from .functions import Loaded, functions_in, import_modules
-from .guard import Guard, holds_files_open
+from .guard import Guard, open_files, silence_open_files
 from .mutant import FIRST
 from .mutants import mutants_of
 from .test_module import TestModule
@@ -170,8 +170,8 @@ class MutationObserver:
             return "other threads run when the test begins"
         if not sys.platform.startswith("linux"):
             return "it needs Linux"
-        if holds_files_open(self.job.root):
-            return "files of the repository are open for writing when the test begins"
+        if any(reads for _, reads in open_files(self.job.root)):
+            return "a file of the repository is open for reading and writing when the test begins"
         return ""
 
     def _difference(self, base):
@@ -358,6 +358,7 @@ class _Trial:
         silent = os.open(os.devnull, os.O_RDWR)
         for number in (1, 2):
             os.dup2(silent, number)
+        silence_open_files(self._job.root)
         sys.dont_write_bytecode = True
         for kind, most in ((resource.RLIMIT_FSIZE, _MAX_FILE), (resource.RLIMIT_CORE, 0)):
             resource.setrlimit(kind, (most, most))
