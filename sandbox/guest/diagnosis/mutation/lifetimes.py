@@ -41,19 +41,17 @@ def put_back(function):
 
 def taken_anew(function):
     """Yield changes of functions inside: with what a variable of the outer one was set to, evaluated when they are called."""
-    bound = {}
-    for node in ast.walk(function):
-        for target, value in assigned_in(node):
-            if isinstance(target, ast.Name):
-                bound.setdefault(target.id, []).append(value)
+    bound, inside, waiting = {}, [], [function]
+    while waiting:
+        for node in ast.iter_child_nodes(waiting.pop()):
+            (inside if isinstance(node, _INNER) else waiting).append(node)
+            for target, value in assigned_in(node):
+                if isinstance(target, ast.Name):
+                    bound.setdefault(target.id, []).append(value)
     once = {name: values[0] for name, values in bound.items() if len(values) == 1}
-    for inner in ast.walk(function):
-        if not isinstance(inner, _INNER) or inner is function:
-            continue
-        used = {
-            one.id for one in ast.walk(inner) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)
-        }
-        for name in sorted(used & once.keys()):
+    for inner in inside:
+        read = (one for one in ast.walk(inner) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load))
+        for name in sorted({one.id for one in read} & once.keys() - set(local_names(inner))):
             value = once[name]
             if isinstance(value, (ast.Call, ast.Attribute, ast.Subscript)):
                 taken = _Taking(name, value)
