@@ -39,6 +39,8 @@ class Recorder:
         self.cut = ""
         self._spent_s = 0.0
         self._used = frozenset(used)
+        self._spares_tests = bool(job.settings.get("spare_tests"))
+        """Code of tests stays as it is: libraries may read the bytecode of what calls them, of a lambda for instance."""
 
     def install(self):
         """Record all modules of the repository that are imported from now on."""
@@ -114,7 +116,7 @@ class Recorder:
     def _compile(self, loader, name):
         """Compile a module of the repository, rewritten; None for other modules, or if that is impossible."""
         path = loader.get_filename(name)
-        if not self._job.project.has(path):
+        if not self._is_recorded(path):
             return None
         used = self._is_used(path)
         if not used and self._spent_s > _MAX_UNUSED_S:
@@ -127,6 +129,9 @@ class Recorder:
         if not used:
             self._spent_s += time.monotonic() - started
         return code
+
+    def _is_recorded(self, path):
+        return self._job.project.has(path) and not (self._spares_tests and self._job.is_test_code(path))
 
     def _is_used(self, path):
         """True if functions of a file run in the test, or that is not known."""
@@ -149,7 +154,7 @@ class Recorder:
     @guarded
     def _rewrite_tests(self, tree, args):
         path = next((arg for arg in args if isinstance(arg, str) and arg.endswith(".py")), None)
-        if path is None or not self._job.project.has(path):
+        if path is None or not self._is_recorded(path):
             return
         plain = copy.deepcopy(tree.body)
         try:

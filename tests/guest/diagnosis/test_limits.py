@@ -39,6 +39,22 @@ def test_a_recording_that_fails_at_another_line_or_with_another_type_is_not_used
     assert (found.recording.chain, found.recording.aliases) == ([], [])
 
 
+def test_code_of_a_test_that_the_program_reads_is_not_recorded(diagnose: Diagnose) -> None:
+    shop = """\
+def find(query):
+    if query.__code__.co_names != ("price",):
+        raise LookupError(query.__code__.co_names)
+    return bounded(1)
+
+def bounded(n):
+    return min(n, 1)
+"""
+    tests = HEAD + "    def test_bad(self):\n        self.assertEqual(find(lambda row: row.price), 2)\n"
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)
+    assert found.recording is not None and found.recording.differs == ""
+    assert found.recording.events > 0
+
+
 def test_without_a_recording_the_lines_that_ran_are_those_of_the_comparison_with_passing_tests(
     diagnose: Diagnose, state: State
 ) -> None:

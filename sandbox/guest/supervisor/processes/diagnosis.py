@@ -65,9 +65,7 @@ class _Runs:
     def diagnose(self) -> dict:
         spectrum = self._spectrum()
         command = self._command if self._in_order else self._selected(self._test)
-        recording = self._run(
-            "recording", command, 0.4 if self._against else 0.7, (("spectrum.json", spectrum),)
-        )
+        recording = self._record(command, spectrum)
         self._keep_lines(recording, spectrum)
         mutation = self._mutate(spectrum, recording)
         comparison = self._compare(command, spectrum or {}) if self._against else None
@@ -81,6 +79,15 @@ class _Runs:
             "comparison": comparison,
             "notes": self._notes,
         }
+
+    def _record(self, command: str, spectrum):
+        """Record the failing run; if that fails otherwise, once more without the code of tests."""
+        share, files = 0.4 if self._against else 0.7, (("spectrum.json", spectrum),)
+        recording = self._run("recording", command, share, files)
+        if recording is None or not recording.get("differs"):
+            return recording
+        again = self._run("recording", command, share, files, spare_tests=True)
+        return again if again is not None and not again.get("differs") else recording
 
     def _mutate(self, spectrum, recording):
         """Find changes of the code with which the test passes; None if none can be tried."""
