@@ -155,7 +155,7 @@ def _of_block(owner, field, block, executed, names):
             yield Mutant(
                 owner, {field: changed}, one, LIKELY if is_shared else POSSIBLE, "with {} " + how, one
             )
-        for name in _changed_names(one) & names.handed_out:
+        for name in sorted(_changed_names(one) & names.handed_out):
             copy_of = parsed(f"{name} = __import__('copy').copy({name})", one)
             changed = [*block[:index], *copy_of, *block[index:]]
             yield Mutant(
