@@ -182,6 +182,8 @@ def _windows(
             windows.append((max(first, line - beside), min(last, line + beside)))
 
     inside = [line for line in dict.fromkeys((place.line, *named)) if first <= line <= last]
+    for bound in find_bindings(lines, place.line - first) if place.line in inside else ():
+        add(first + bound, 1)
     for line in inside:
         add(line, _BESIDE)
     for line in inside:

@@ -20,11 +20,11 @@ from tools._truncation import Answer, Omitted, SourceText, Truncatable
 _MAX_CHARACTERS = 64 << 10
 """Characters of lines, more than any answer can have."""
 _MANY = 60
-"""Lines from which on those of long docstrings are folded: who wants them asks for fewer."""
+"""Lines of a part from which on long docstrings are folded, and what has not run: who wants them asks for fewer."""
 _PYTHON = (".py", ".pyi")
 _LONG = 120
 """Lines of all parts together from which on blocks are folded that a diagnosed test has not run."""
-_NOT_RUN = f"the diagnosed test has not run the folded lines; up to {_LONG} lines at a time show them"
+_NOT_RUN = f"the diagnosed test has not run the folded lines; parts of up to {_MANY} lines show them"
 _FEW = 60
 """Lines; several definitions of one name are shown if they have no more, else they are listed."""
 
@@ -78,16 +78,15 @@ class Part(BaseModel):
         return number_folded(lines, self.start, self._folds, current=self.current, marked=marked)
 
     def folding(self, unexecuted: Iterable[tuple[int, int]]) -> Self:
-        """Show the first line of long docstrings alone, if there are many lines, and nothing of `unexecuted` blocks.
+        """Show the first line of long docstrings alone, and nothing of `unexecuted` blocks, if there are many lines.
 
         A function that was asked for by its name and has not run is shown all the same.
         """
-        unexecuted = list(unexecuted)
-        if self.name and not has_run(unexecuted, self.start, self.lines):
-            unexecuted = []
-        if self.path.endswith(_PYTHON):
-            docstrings = long_docstrings(self.lines) if len(self.lines) > _MANY else ()
-            self._folds = fold_unexecuted(unexecuted, self.start, self.end, docstrings)
+        if self.path.endswith(_PYTHON) and len(self.lines) > _MANY:
+            blocks = list(unexecuted)
+            if self.name and not has_run(blocks, self.start, self.lines):
+                blocks = []
+            self._folds = fold_unexecuted(blocks, self.start, self.end, long_docstrings(self.lines))
         return self
 
     def folded_as(self, other: Part) -> Self:

@@ -586,14 +586,15 @@ async def test_blocks_that_the_test_has_not_run_are_folded_until_the_file_change
     idle = "\n\ndef idle(value):\n    value += 1\n    value += 2\n    return value\n"
     longer = f"{SHOP}{idle}\n\n# the end\n" + "LIMIT = 1\n" * 120
     edit = {"path": "shop.py", "old_code": "# the end", "new_code": "# the last lines"}
-    before, _, after, short, several, parts, _, again = await answers(
+    before, _, after, short, several, parts, other_parts, _, again = await answers(
         make_repo({"shop.py": longer, "test_shop.py": TESTS}),
         ("view", {"path": "shop.py"}),
         ("diagnose", {}),
         ("view", {"path": "shop.py"}),
         ("view", {"path": "shop.py", "name": "idle"}),
         ("view", {"path": "shop.py::idle, shop.py:30-160"}),
-        ("view", {"path": "shop.py:20-35, shop.py:36-160"}),
+        ("view", {"path": "shop.py:21-100, shop.py:101-160"}),
+        ("view", {"path": "shop.py:21-40, shop.py:41-150"}),
         ("rewrite", edit),
         ("view", {"path": "shop.py"}),
     )
@@ -604,6 +605,7 @@ async def test_blocks_that_the_test_has_not_run_are_folded_until_the_file_change
     assert "value += 2" in short and "not run" not in short
     assert "value += 2" in several and "not run" not in several  # it was asked for
     assert "… lines 27-29 not run\n" in parts
+    assert "value += 2" in other_parts  # it is in a short part
     assert "the last lines" in again and "value += 2" in again and "not run" not in again
 
 
