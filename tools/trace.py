@@ -34,7 +34,9 @@ async def trace(
             description='"Cart.add", "shop/cart.py": calls; "Cart.lines": changes; "a.py:40": values there; "net#2": that call by lines.'
         ),
     ],
-    test: Annotated[str | None, Field(description="Test id; else the first failing.")] = None,
+    test: Annotated[
+        str | None, Field(description="Test id; else the diagnosed one, or the first failing.")
+    ] = None,
     entrypoint: Annotated[str | None, Field(description="Or a command.")] = None,
     expressions: Annotated[list[str], Field(description='Shown too: ["len(self.lines)"].')] = [],  # noqa: B006  (pydantic copies it)
     max_events: Annotated[int | None, Field(description="Kept: 1000.")] = None,
@@ -46,7 +48,8 @@ async def trace(
     from tools._trace import render_outcome, render_trace
 
     if not (test or entrypoint):
-        test = session.metadata.first_failing
+        last, outcomes = session.diagnosed, session.metadata.outcomes
+        test = last if last and outcomes.get(last) != "passed" else session.metadata.first_failing
     command = entrypoint or session.entrypoint or session.debug_entrypoint
     if test is not None and (not command or command == test):
         command = PYTEST if "::" in test else f"python -m unittest {test}"

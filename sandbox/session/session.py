@@ -121,6 +121,8 @@ class Session:
         self.closed = False
         """True if its client closed it. Calls that were still running are refused with this reason."""
         self.metadata = SessionMetadata()
+        self.diagnosed: str | None = None
+        """The test whose failure was diagnosed last."""
         self.debugger = Debugger(self.request)
         self.output = Output(self.request)
         self.workspace = Workspace(self.request, PurePosixPath("/workspace"))

@@ -307,6 +307,22 @@ async def test_the_first_failing_test_of_the_last_eval_is_traced(repo: Path) -> 
     )
 
 
+async def test_the_diagnosed_test_is_traced_until_it_passes(repo: Path) -> None:
+    (repo / "test_more.py").write_text(
+        "from cart import Cart\ndef test_more():\n    assert Cart([5]).total() == 6\n"
+    )
+    edit = {"path": "test_more.py", "old_code": "== 6", "new_code": "== 0", "run": "tests"}
+    _, more, _, first = await answers(
+        repo,
+        ("diagnose", {"test": "test_more.py::test_more"}),
+        ("trace", {"of": ["Cart.total"]}),
+        ("rewrite", edit),
+        ("trace", {"of": ["Cart.total"]}),
+    )
+    assert more.startswith("1 failed: AssertionError: assert 0 == 6 (test_more.py:3")
+    assert first.startswith("1 failed: AssertionError: assert 20 == 61 (test_cart.py:7")
+
+
 async def test_a_long_trace_is_folded_and_a_name_without_calls_is_told(repo: Path) -> None:
     text, wide = await answers(
         repo,
