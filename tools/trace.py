@@ -35,7 +35,7 @@ async def trace(
         ),
     ],
     test: Annotated[
-        str | None, Field(description="Test id; else the diagnosed one, or the first failing.")
+        str | None, Field(description="Test id; else the diagnosed one.")
     ] = None,
     entrypoint: Annotated[str | None, Field(description="Or a command.")] = None,
     expressions: Annotated[list[str], Field(description='Shown too: ["len(self.lines)"].')] = [],  # noqa: B006  (pydantic copies it)
