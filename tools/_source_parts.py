@@ -207,15 +207,21 @@ def find_headers(lines: Sequence[str], used: int) -> Iterator[int]:
 
 def find_block(lines: Sequence[str], line: int) -> range:
     """Indexes of the longest block, with its header, that a line opens or is in and that is not too long; else empty."""
-    blocks = [_block_of(lines, header) for header in (line, *find_headers(lines, line))]
-    return max(blocks, key=len)
+    found = _block_of(lines, line)
+    for header in find_headers(lines, line):
+        block = _block_of(lines, header)
+        if not block:  # those around it are longer still
+            break
+        found = block
+    return found
 
 
 def _block_of(lines: Sequence[str], header: int) -> range:
     """Indexes of a header of several lines and of its block; empty if that is too long."""
     depth = _depth(lines[header])
     end = header + 1
-    while end < len(lines) and (not lines[end].strip() or _depth(lines[end]) > depth):
+    last = min(len(lines), header + _MAX_BLOCK + 1)
+    while end < last and (not lines[end].strip() or _depth(lines[end]) > depth):
         end += 1
     return range(header, end if end - header <= _MAX_BLOCK else header)
 

@@ -143,8 +143,21 @@ def _row(node: _Node, keep: int, depth: int) -> Iterator[_Row]:
     yield _Row(depth, node)
     if depth < _MAX_DEPTH:
         yield from _rows(node.children, keep, depth + 1)
-    elif node.children:
-        yield _Row(depth + 1, None, len(node.children))
+        return
+    changes = [one for one in _below(node) if one.event.kind == "change"]
+    yield from _rows(changes, keep, depth + 1)
+    left = sum(one.event.kind != "change" for one in node.children)
+    if left:
+        yield _Row(depth + 1, None, left)
+
+
+def _below(node: _Node) -> Iterator[_Node]:
+    """Yield all nodes below one, in order. Not by recursion: calls may nest deeper than this interpreter's stack."""
+    waiting = node.children[::-1]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        waiting += one.children[::-1]
 
 
 class _Page:
@@ -265,17 +278,16 @@ class _Page:
 
     def _object(self, number: int, text: str) -> str:
         """Text of a value, with the mark of an object that is shown several times."""
-        text = _narrow(text, self._width)
+        shown = _narrow(text, self._width)
         if number not in self._marked:
-            return text
+            return shown
         mark = f"@{self._marks.setdefault(number, len(self._marks) + 1)}"
         if self._texts.get(number) == text and len(text) > _SHORT:
             return mark
         self._texts[number] = text
-        return text + mark
+        return shown + mark
 
     def _changed(self, number: int, text: str) -> str:
-        text = _narrow(text, self._width)
         if number not in self._marked:
             return text
         self._texts[number] = text
@@ -283,7 +295,7 @@ class _Page:
 
 
 def _narrow(text: str, width: int) -> str:
-    """The beginning of a value that is or has an object; what is told by itself alone stays."""
+    """The beginning of a value that is or has an object, as far as its text tells; other values stay."""
     return text if len(text) <= width or "<" not in text[:width] else text[: width - 1] + "…"
 
 

@@ -96,7 +96,8 @@ async def diagnose(
         text, found = _NOT_FAILED if stop.state == "exited" else _NOT_REACHED, None
     else:
         text, found = await _diagnose(session, report, stop, entrypoint, end, against, in_order=in_order)
-    session.diagnosed = stop.test or session.diagnosed
+    if found is not None:
+        session.diagnosed = stop.test
     shown = await in_thread(_with_last_output, stop_answer(stop, session), documents.output_hint(session))
     if stop.test == test and not in_order:
         shown = shown.model_copy(update={"test": None})  # the client has named it

@@ -34,9 +34,7 @@ async def trace(
             description='"Cart.add", "shop/cart.py": calls; "Cart.lines": changes; "a.py:40": values there; "net#2": that call by lines.'
         ),
     ],
-    test: Annotated[
-        str | None, Field(description="Test id; else the diagnosed one.")
-    ] = None,
+    test: Annotated[str | None, Field(description="Test id; else the diagnosed one.")] = None,
     entrypoint: Annotated[str | None, Field(description="Or a command.")] = None,
     expressions: Annotated[list[str], Field(description='Shown too: ["len(self.lines)"].')] = [],  # noqa: B006  (pydantic copies it)
     max_events: Annotated[int | None, Field(description="Kept: 1000.")] = None,

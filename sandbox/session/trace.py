@@ -44,7 +44,7 @@ class Event(GuestData):
     kind: Literal["call", "test", "hit", "change"] = Field(alias="e")
     number: Number = Field(alias="n")
     parent: Number = Field(default=0, alias="p")
-    """Number of the traced call that made this one."""
+    """Number of the traced call in which it happened."""
     function: Number = Field(default=0, alias="f")
     count: Number = Field(default=0, alias="i")
     """Number of the call among those of its function; of the hit among those of its line."""

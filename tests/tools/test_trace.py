@@ -109,6 +109,19 @@ def test_objects_are_told_shorter_before_calls_are_folded() -> None:
     assert long in trace(*events[:2], limit=4000)
 
 
+def test_what_has_changed_beyond_the_shorter_text_is_not_told_to_be_as_before() -> None:
+    texts = [
+        f"<Order lines=[{', '.join('1234567890')}], name='first', total={total}, …" for total in (1, 1, 2)
+    ]
+    events = [
+        call(number, args=[["self", text, 9], ["n", "12" * 40, 0]], at=["a.py", number])
+        for number, text in enumerate(texts, 1)
+    ]
+    short = f"net({texts[0][:47]}…@1, n="
+    first, same, other, _ = trace(*events, limit=560).split("\n")
+    assert first.startswith(short) and same.startswith("net(@1, n=") and other.startswith(short)
+
+
 def test_equal_lines_are_counted_and_a_long_text_is_cut_in_the_middle() -> None:
     assert trace(call(1), call(2), call(3)) == "net() → None; from :8  × 3"
     text = trace(*(call(number, at=["a.py", number]) for number in range(1, 300)), limit=1000)
@@ -124,6 +137,16 @@ def test_calls_that_nest_deeper_than_the_stack_of_this_interpreter_are_shown() -
     lines = trace(*events).split("\n")
     assert [line for line in lines if line[0] == "n"] == ["net() → None; from :8"] * 2
     assert lines[-1] == "  " * 13 + "… 1 more like this"
+    change = {
+        "e": "change",
+        "n": depth * 2,
+        "p": depth - 1,
+        "name": "A.x",
+        "how": "set",
+        "before": "1",
+        "v": ["2", 0],
+    }
+    assert "A.x 1 → 2" in trace(*events, change)
 
 
 def test_tests_threads_generators_and_expressions_are_told() -> None:

@@ -47,6 +47,8 @@ class SpectrumObserver:
         self._tracer = choose(job.project)
         self._cut = ""
         self._shared_depth, self._before_shared = 0, set()
+        self._outside = set()
+        """Lines that run outside of tests: at imports, in what several tests share, after tests."""
 
     @guarded
     def start(self):
@@ -56,6 +58,7 @@ class SpectrumObserver:
     @guarded
     def begin_test(self, name):
         self._shared_depth = 0
+        self._outside |= self._tracer.take()
         self._tracer.restart()
 
     @guarded
@@ -66,6 +69,7 @@ class SpectrumObserver:
             self._tracer.restart()
         self._shared_depth += 1 if begins else -1
         if not self._shared_depth:
+            self._outside |= self._tracer.take()
             self._tracer.restart()
             self._tracer.take().update(self._before_shared)
 
@@ -172,7 +176,8 @@ class SpectrumObserver:
                 [self.job.relative(file), line, round(score, 4)]
                 for score, (file, line) in scored[:_MAX_LINES]
             ],
-            "all_lines": len(scored) <= _MAX_LINES,
+            "outside": [[self.job.relative(file), line] for file, line in sorted(self._outside)[:_MAX_LINES]],
+            "all_lines": max(len(scored), len(self._outside)) <= _MAX_LINES,
         }
 
     def _suspects(self, scored):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sandbox.guest.supervisor.processes import diagnosis
+from sandbox.guest.supervisor.processes import diagnosis, observed_run
 from tests.guest.diagnosis.conftest import ODD, PYTHON, Diagnose
 from tests.guest.operations.conftest import State
 
 HEAD = "import unittest\nfrom shop import *\n\nclass Case(unittest.TestCase):\n"
-CASE = "test_shop.Case.test_bad"
+CASE, ITEM = "test_shop.Case.test_bad", "test_shop.py::Case::test_bad"
 
 
 @pytest.mark.parametrize(
@@ -61,11 +62,33 @@ def test_without_a_recording_the_lines_that_ran_are_those_of_the_comparison_with
     shop = "def names(n):\n    x = 1\n    if n:\n        x = 2\n        x = 3\n        x = 4\n"
     failing = "    raise (KeyError if len(locals()) > 2 else ValueError)(1)\n"
     tests = HEAD + "    def test_bad(self):\n        names(0)\n"
-    found = diagnose({"shop.py": shop + failing, "test_shop.py": tests}, CASE)
+    found = diagnose({"shop.py": shop + failing, "test_shop.py": tests}, ITEM, command=f"{PYTHON} -m pytest")
     assert found.recording is not None and found.recording.differs
     assert state.executed_lines is not None
     path = Path(state.workdir, "shop.py")
     assert state.executed_lines.unexecuted("shop.py", str(path), path.read_bytes()) == [[4, 6]]
+
+
+def test_lines_of_a_shared_set_up_count_as_executed(diagnose: Diagnose, state: State) -> None:
+    shop = "def build():\n    x = 1\n    x = 2\n    x = 3\n    return x\n"
+    shop += "def names():\n    x = 1\n    raise (KeyError if len(locals()) > 1 else ValueError)(1)\n"
+    tests = (
+        HEAD
+        + "    @classmethod\n    def setUpClass(cls): build()\n    def test_bad(self):\n        names()\n"
+    )
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, ITEM, command=f"{PYTHON} -m pytest")
+    assert found.recording is not None and found.recording.differs and state.executed_lines is not None
+    path = Path(state.workdir, "shop.py")
+    assert state.executed_lines.unexecuted("shop.py", str(path), path.read_bytes()) == []
+
+
+@pytest.mark.parametrize("lines", [[[5, 1, 0.5]], [["shop.py"]], 7, [7], None])
+def test_lines_that_a_program_forges_are_not_believed(lines: object) -> None:
+    forged: dict[str, object] = {"lines": lines, "outside": [], "all_lines": True}
+    assert diagnosis._executed_lines(forged) is None
+    real: dict[str, object] = {"lines": [["a.py", 1, 0.5]], "outside": [["a.py", 2]], "all_lines": True}
+    assert diagnosis._executed_lines(real) == {"a.py": [1, 2]}
+    assert diagnosis._executed_lines({**real, "all_lines": False}) is None
 
 
 def test_a_recording_with_the_same_failure_but_for_a_random_path_is_used(diagnose: Diagnose) -> None:
@@ -91,6 +114,13 @@ def test_of_too_many_events_the_last_ones_are_kept(
 def test_tests_of_the_folder_that_do_not_end_in_time_leave_those_of_the_file(
     diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    limits: list[float] = []
+
+    def observe(command: str, env: object, call: object, seconds: float, *more: Any) -> Any:
+        limits.append(seconds)
+        return observed_run.observe(command, env, call, seconds, *more)
+
+    monkeypatch.setattr(diagnosis, "observe", observe)
     monkeypatch.setattr(diagnosis, "_WIDER_S", 3.0)
     shop = "def total(n):\n    return n + (n > 2)\n"
     tests = "from shop import total\n\ndef test_bad():\n    assert total(3) == 3\ndef test_good():\n    assert total(1) == 1\n"
@@ -101,6 +131,7 @@ def test_tests_of_the_folder_that_do_not_end_in_time_leave_those_of_the_file(
         command=f"{PYTHON} -m pytest -q",
     )
     assert found.spectrum is not None and found.spectrum.passed == 1
+    assert limits[1] == 3.0 and 3.0 not in limits[2:]
     assert found.notes == []
 
 

@@ -100,9 +100,22 @@ def test_code_that_runs_when_the_test_is_imported_is_changed_too(
 
 def test_a_module_that_fails_when_it_is_executed_twice_is_not(diagnose: Diagnose) -> None:
     once = "import shop\nassert not vars(shop).setdefault('seen', []).append(1) and len(shop.seen) == 1\n"
-    found = diagnose({"shop.py": CART, "test_shop.py": once + AT_IMPORT}, CASE)
-    assert found.mutation is not None and found.mutation.problems == []
-    assert found.mutation.tried > 0 and found.mutation.changes == []
+    found = diagnose({"shop.py": CART, "test_shop.py": once + AT_IMPORT}, CASE).mutation
+    other = diagnose({"shop.py": CART, "test_shop.py": AT_IMPORT}, CASE).mutation
+    assert found is not None and other is not None and found.problems == []
+    assert 0 < found.tried < other.tried and found.changes == []
+
+
+def test_tests_that_fail_once_their_module_is_executed_anew_are_not_counted(diagnose: Diagnose) -> None:
+    kind = "class Mine: pass\nKEPT.append(Mine())\n"
+    tests = AT_IMPORT.replace("CART =", f"{kind}CART =").replace(
+        "import unittest\n", "import unittest\nfrom kept import KEPT\n"
+    )
+    tests += "    def test_kind(self):\n        self.assertIsInstance(KEPT[0], Mine)\n"
+    found = diagnose({"shop.py": CART, "kept.py": "KEPT = []\n", "test_shop.py": tests}, CASE).mutation
+    assert found is not None and found.others == 2
+    told = next(one for one in found.changes if one.change == "without `self.lines.sort()`")
+    assert (told.broken, told.ran) == (0, 1)
 
 
 FIRST = """\

@@ -152,7 +152,7 @@ class Table:
 
         Otherwise `effective` decides.
 
-        The fast path for a condition in a hot loop.
+        The fast path for a condition in a hot loop. Both engines have it in their callbacks, too, without the call.
         """
         point, code, text = test
         if point.enabled and not point.ignore and point.cond is text:

@@ -5,17 +5,16 @@
 from __future__ import annotations
 
 import ast
-import copy
 
 from ..syntax_trees import DEFINITIONS, has_docstring, own_attribute
 from .definitions import assigned_in, initial_text
-from .mutant import POSSIBLE, Mutant, braced, local_names, parsed
+from .mutant import POSSIBLE, Mutant, braced, filled, has_run, local_names, parsed
 
-_MAX_ATTRIBUTES = 3
+_MAX_ATTRIBUTES, _MAX_INNER = 3, 4
 _INNER = (ast.Lambda, *DEFINITIONS)
 
 
-def put_back(function):
+def put_back(function, executed):
     """Yield changes of a method that sets attributes and goes on: with such an attribute at its end as it was before.
 
     Not one that is set to a constant: that is a reset.
@@ -28,7 +27,7 @@ def put_back(function):
     calls = [one.lineno for one in ast.walk(node) if isinstance(one, ast.Call)]
     names = {}
     for one in ast.walk(node):
-        for target, value in assigned_in(one):
+        for target, value in assigned_in(one) if has_run(one, executed) else ():
             if own_attribute(target) and not initial_text(value) and any(line > one.lineno for line in calls):
                 names[target.attr] = one
     for name, at in list(names.items())[:_MAX_ATTRIBUTES]:
@@ -39,7 +38,7 @@ def put_back(function):
         yield Mutant(node, body, at, POSSIBLE, braced(f"with `self.{name}` at its end as it was before"))
 
 
-def taken_anew(function):
+def taken_anew(function, executed):
     """Yield changes of functions inside: with what a variable of the outer one was set to, evaluated when they are called."""
     bound, inside, waiting = {}, [], [function]
     while waiting:
@@ -49,27 +48,15 @@ def taken_anew(function):
                 if isinstance(target, ast.Name):
                     bound.setdefault(target.id, []).append(value)
     once = {name: values[0] for name, values in bound.items() if len(values) == 1}
-    for inner in inside:
+    for inner in [one for one in inside if has_run(one, executed)][:_MAX_INNER]:
         read = (one for one in ast.walk(inner) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load))
         for name in sorted({one.id for one in read} & once.keys() - set(local_names(inner))):
             value = once[name]
             if isinstance(value, (ast.Call, ast.Attribute, ast.Subscript)):
-                taken = _Taking(name, value)
-                body = [taken.visit(one) for one in copy.deepcopy(_body_of(inner))]
+                body = filled(_body_of(inner), **{name: value})
                 fields = {"body": body[0] if isinstance(inner, ast.Lambda) else body}
                 yield Mutant(inner, fields, inner, POSSIBLE, "with {} evaluated anew in {}", value, inner)
 
 
 def _body_of(inner):
     return [inner.body] if isinstance(inner, ast.Lambda) else inner.body
-
-
-class _Taking(ast.NodeTransformer):
-    """Puts an expression in the place of a name."""
-
-    def __init__(self, name, value):
-        self._name, self._value = name, value
-
-    def visit_Name(self, node):
-        is_read = node.id == self._name and isinstance(node.ctx, ast.Load)
-        return copy.deepcopy(self._value) if is_read else node

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 
 from ..syntax_trees import DEFINITIONS
 
@@ -60,14 +61,19 @@ def expression(text, at, **parts):
     return parsed(text, at, **parts)[0].value
 
 
+def filled(nodes, **parts):
+    """Copies of nodes in which names that are read are replaced by `parts`."""
+    return [_Filling(parts).visit(copy.deepcopy(one)) for one in nodes]
+
+
 class _Filling(ast.NodeTransformer):
-    """Puts nodes in the place of names."""
+    """Puts nodes in the place of names that are read."""
 
     def __init__(self, parts):
         self._parts = parts
 
     def visit_Name(self, node):
-        return self._parts.get(node.id, node)
+        return self._parts.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
 
 
 def copied(node):
@@ -96,6 +102,19 @@ def local_names(function):
 def last_name(node):
     """`c` of `a.b.c`; None if it is neither a name nor an attribute."""
     return getattr(node, "attr", None) or getattr(node, "id", None)
+
+
+def has_run(node, executed):
+    """True if one of the lines of a node, for a statement its first one, is among those that have run."""
+    if isinstance(node, ast.comprehension):
+        node = node.iter
+    start = getattr(node, "lineno", None)
+    if start is None:
+        return False
+    if isinstance(node, ast.stmt):
+        return start in executed
+    # A part of a statement over several lines need not begin one of them.
+    return not executed.isdisjoint(range(start, (node.end_lineno or start) + 1))
 
 
 def braced(text):

@@ -22,6 +22,7 @@ from .mutant import (
     braced,
     copied,
     expression,
+    has_run,
     last_name,
     local_names,
     parsed,
@@ -83,7 +84,7 @@ def mutants_of(changed, executed, definitions):
     for node in ast.walk(function):
         for field, block in blocks_in(node):
             yield from _of_block(node, field, block, executed, names)
-        if _has_run(node, executed):
+        if has_run(node, executed):
             for make in _MAKERS:
                 if isinstance(node, make[0]):
                     yield from make[1](node, names)
@@ -94,9 +95,9 @@ def mutants_of(changed, executed, definitions):
         yield Mutant(function, {"body": body}, function, POSSIBLE, "if it returned at once")
     yield from insertions_of(changed, executed, definitions)
     yield from other_equality(changed, definitions)
-    yield from other_keys(function)
-    yield from put_back(changed)
-    yield from taken_anew(function)
+    yield from other_keys(function, executed)
+    yield from put_back(changed, executed)
+    yield from taken_anew(function, executed)
 
 
 class _Names:
@@ -140,7 +141,7 @@ class _Names:
 
 
 def _of_block(owner, field, block, executed, names):
-    """Without a statement, and with two of them exchanged."""
+    """Without a statement, with two of them exchanged, with another addition, with a copy of what it changes."""
     for index, one in enumerate(block):
         if one.lineno not in executed or _is_docstring(one):
             continue
@@ -489,18 +490,6 @@ _MAKERS = (
     (ast.Attribute, _attributes),
 )
 """(kinds of nodes, their changes)."""
-
-
-def _has_run(node, executed):
-    if isinstance(node, ast.comprehension):
-        node = node.iter
-    start = getattr(node, "lineno", None)
-    if start is None:
-        return False
-    if isinstance(node, ast.stmt):
-        return start in executed
-    # A part of a statement over several lines need not begin one of them.
-    return not executed.isdisjoint(range(start, (node.end_lineno or start) + 1))
 
 
 def _is_docstring(node):

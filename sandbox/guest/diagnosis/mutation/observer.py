@@ -6,7 +6,6 @@ with the test, and if that passes, with the tests after it.
 
 from __future__ import annotations
 
-import gc
 import heapq
 import json
 import signal
@@ -129,8 +128,14 @@ class MutationObserver:
         if problem:
             self.job.write({"problem": problem})
             return
+        result: dict = {"tried": 0, "others": 0, "failing": 0}
+        self.job.write(result)
         module = TestModule.of(self.job.test)
-        anew = trial.start(None, 0, lambda: self._tell_imported(module, trial)) if module else base
+
+        def tell():
+            self._tell_imported(module, trial)
+
+        anew = trial.start(None, _OTHERS_S, tell) if module else base
         if anew is None:
             self._child = trial.report
             return
@@ -139,11 +144,8 @@ class MutationObserver:
         trial.expect(base, anew)
         loaded = Loaded(self.job.relative, {path for path, _, _ in lines} | imported.keys())
         definitions = self._read_definitions(loaded)
-        result: dict = {"tried": 0, "others": len(trial.others), "failing": len(trial.failing)}
-        self.job.write(result)
+        result.update(others=len(trial.others), failing=len(trial.failing))
         tried = []
-        gc.collect()
-        gc.freeze()  # else each child would copy the objects that its collector visits
         for function, mutant in self._plan(loaded, definitions, lines, imported):
             if trial.is_over():
                 result["cut"] = "the time for it was over"
@@ -240,22 +242,18 @@ class MutationObserver:
                 executed = _lines_in(function, scores.get(path))
                 early = _lines_in(function, imported.get(path))
                 if executed:
-                    known = ranks.get(path, {})
+                    known, suspicion = ranks.get(path, {}), max(scores[path][line] for line in executed)
                     rank = min(map(known.__getitem__, _lines_in(function, known)), default=1000)
-                    tested.append((rank, path, function, executed | early))
+                    tested.append((rank, -suspicion, path, function, executed | early))
                 elif early:
                     at_import.append((_IMPORTED, path, function, early))
-        tested.sort(key=lambda one: one[0])
-        found = [(index, *rest) for index, (_, *rest) in enumerate(tested[:_MAX_FUNCTIONS])]
+        tested.sort(key=lambda one: one[:2])
+        found = [(index, *rest) for index, (_, _, *rest) in enumerate(tested[:_MAX_FUNCTIONS])]
         return sorted([*found, *at_import[:_MAX_IMPORTED]], key=lambda one: one[0])
 
     def _told(self, tried, trial, definitions):
         """The changes with which the test passes, those first with which the others do, too, also such as fail without it."""
-        passing = [
-            (*child.of_others(trial.others), child.mended(trial.failing), *rest)
-            for child, *rest in tried
-            if child.has_passed
-        ]
+        passing = [(*child.of_others(), child.mended(), *rest) for child, *rest in tried if child.has_passed]
         passing.sort(key=lambda one: (one[0], -one[2], one[4].is_blunt, -one[1]))
         told = []
         for broken, ran, mended, function, mutant in passing[:_MAX_TOLD]:
@@ -304,6 +302,8 @@ class _Trial:
         """Numbers of changes with which the test passes; with which no other test that ran fails."""
         self.others, self.failing = set(), set()
         """Names of the other tests that pass, and that fail."""
+        self._early = set(), set()
+        """The same, of those that do so after the module of the test is executed anew, too."""
         self._count = _MAX_OTHERS
         self.report = None
 
@@ -314,10 +314,8 @@ class _Trial:
         """
         budget_s = float(self._job.settings["budget_s"])
         self._ends, self._ends_in_vain = (time.monotonic() + times * budget_s for times in (1, _LONGER))
-        self.others, self.failing = (
-            {name for name, outcome, _ in base.outcomes[1:] if outcome == wanted}
-            for wanted in ("passed", "failed")
-        )
+        self.others, self.failing = _others_of(base)
+        self._early = tuple(map(set.intersection, _others_of(base), _others_of(anew)))
         self._count = len(base.outcomes)
         if base.made or anew.made:
             self._workers = 1  # two would meet at the same files
@@ -337,7 +335,8 @@ class _Trial:
         pid = os.fork()
         if pid:
             os.close(writing)
-            child = _Child(pid, reading, _WAITING * limit, _WAITING * self._more)
+            others = (self.others, self.failing) if prepare is None else self._early
+            child = _Child(pid, reading, _WAITING * limit, _WAITING * self._more, others)
             self._running.append(child)
             return child
         try:
@@ -389,7 +388,15 @@ class _Trial:
                 self._running.remove(one)
                 self._passing += one.has_passed
                 if one.has_passed and (self.others or self._passing >= _ENOUGH):
-                    self._harmless += not one.of_others(self.others)[0]
+                    self._harmless += not one.of_others()[0]
+
+
+def _others_of(child):
+    """(names of the tests after the first one that have passed, of those that have failed)."""
+    return tuple(
+        {name for name, outcome, _ in child.outcomes[1:] if outcome == wanted}
+        for wanted in ("passed", "failed")
+    )
 
 
 def _lines_in(function, lines):
@@ -407,8 +414,10 @@ def _limit_processor(seconds):
 class _Child:
     """A child process as its parent sees it."""
 
-    def __init__(self, pid, reading, limit, more):
+    def __init__(self, pid, reading, limit, more, others):
+        """`others`: names of the other tests that pass, and that fail, without a change."""
         self._pid, self.reading, self._more = pid, reading, more
+        self._others, self._failing = others
         self._begun = time.monotonic()
         self.ends = self._begun + limit
         self._data = b""
@@ -424,14 +433,14 @@ class _Child:
     def has_passed(self):
         return bool(self.outcomes) and self.outcomes[0][1] == "passed"
 
-    def of_others(self, others):
-        """Numbers of these tests that have not passed here, and that have run."""
-        outcomes = [outcome for name, outcome, _ in self.outcomes[1:] if name in others]
+    def of_others(self):
+        """Numbers of the other tests that have not passed here, and that have run."""
+        outcomes = [outcome for name, outcome, _ in self.outcomes[1:] if name in self._others]
         return sum(outcome != "passed" for outcome in outcomes), len(outcomes)
 
-    def mended(self, failing):
-        """Number of these tests that have passed here."""
-        return sum(outcome == "passed" for name, outcome, _ in self.outcomes[1:] if name in failing)
+    def mended(self):
+        """Number of the failing tests that have passed here."""
+        return sum(outcome == "passed" for name, outcome, _ in self.outcomes[1:] if name in self._failing)
 
     def read(self):
         """Read what there is. False at the end."""

@@ -8,9 +8,9 @@ import ast
 
 from ..syntax_trees import own_attribute
 from .definitions import assigned_in
-from .mutant import FIRST, LIKELY, Mutant, expression, last_name, parsed
+from .mutant import FIRST, LIKELY, Mutant, expression, has_run, last_name, parsed
 
-_MAX_ATTRIBUTES = 6
+_MAX_ATTRIBUTES, _MAX_PARTS = 6, 6
 _KEY = "key"
 """Part of the name of a variable that things are kept by."""
 
@@ -36,11 +36,11 @@ def other_equality(changed, definitions):
     yield Mutant(function, {"body": made}, at, LIKELY, "if only the same object were equal")
 
 
-def other_keys(function):
+def other_keys(function, executed):
     """Yield changes of tuples that are keys: without one of their parts."""
     for node in ast.walk(function):
-        for key in _keys_in(node):
-            for index, one in enumerate(key.elts):
+        for key in _keys_in(node) if has_run(node, executed) else ():
+            for index, one in enumerate(key.elts[:_MAX_PARTS]):
                 rest = [*key.elts[:index], *key.elts[index + 1 :]]
                 yield Mutant(key, {"elts": rest}, key, FIRST, "without {} in the key {}", one, key)
 

@@ -61,6 +61,8 @@ class _Runs:
         self._against = self._other_run(args, call)
         self._end = time.monotonic() + float(args.get("timeout_s") or 60.0)
         self._notes: list = []
+        self._spares_tests = False
+        """True if code of tests must not be recorded."""
 
     def diagnose(self) -> dict:
         spectrum = self._spectrum()
@@ -70,7 +72,7 @@ class _Runs:
         mutation = self._mutate(spectrum, recording)
         comparison = self._compare(command, spectrum or {}) if self._against else None
         if spectrum is not None:
-            for name in ("lines", "all_lines", "files"):  # for the other runs alone
+            for name in ("lines", "outside", "all_lines", "files"):  # for the other runs alone
                 spectrum.pop(name, None)
         return {
             "spectrum": spectrum,
@@ -86,8 +88,11 @@ class _Runs:
         recording = self._run("recording", command, share, files)
         if recording is None or not recording.get("differs"):
             return recording
+        noted = len(self._notes)
         again = self._run("recording", command, share, files, spare_tests=True)
-        return again if again is not None and not again.get("differs") else recording
+        del self._notes[noted:]  # the first one tells why
+        self._spares_tests = again is not None and not again.get("differs")
+        return again if self._spares_tests else recording
 
     def _mutate(self, spectrum, recording):
         """Find changes of the code with which the test passes; None if none can be tried."""
@@ -104,7 +109,9 @@ class _Runs:
 
     def _keep_lines(self, recording, spectrum) -> None:
         """Keep the lines that have run, to tell later which of a file have not."""
-        lines = (recording or {}).pop("lines", None) or _executed_lines(spectrum or {})
+        lines = (recording or {}).pop("lines", None)
+        if lines is None and "::" in self._test:  # of pytest alone set-ups before the first test are observed
+            lines = _executed_lines(spectrum or {})
         self._call.state.executed_lines = ExecutedLines(lines, self._call.state.workdir)
 
     def _compare(self, command: str, spectrum: dict):
@@ -189,6 +196,7 @@ class _Runs:
             "events": _MAX_COMPARED if mode == "comparison" else _MAX_EVENTS,
             "memory": _MAX_MEMORY,
             "compared": bool(self._against),
+            "spare_tests": self._spares_tests,
             **more,
         }
         self._call.progress({"output": mode})
@@ -208,12 +216,14 @@ def _why_none(mode: str, run, seconds: float) -> str:
 
 
 def _executed_lines(spectrum: dict):
-    """{path: lines} of a failing test by its spectrum; None if some may be missing."""
+    """{path: lines} of a failing test, its shared set-up and imports, by its spectrum; None if some may be missing."""
     if spectrum.get("all_lines") is not True:
         return None
     found: dict = {}
     try:
-        for path, line, _ in spectrum["lines"]:
+        for path, line in [*(one[:2] for one in spectrum["lines"]), *spectrum["outside"]]:
+            if not isinstance(path, str):
+                return None
             found.setdefault(path, []).append(line)
     except (KeyError, TypeError, ValueError):  # the program could write it, too
         return None
