@@ -163,8 +163,8 @@ async def test_an_evaluation_longer_than_the_limit_is_not_broken_off(backend: li
     async with pdbox(*backend, "--repo", str(repo), "--entrypoint", "python app.py", *WITHIN) as session:
         handle = await opened(session)
         first = await session.text("pdb", command="b app.py:11\nc", session_id=handle)
-        if first.startswith("running: "):
-            first = await own_answer(lambda: session.text("wait", session_id=handle))
+        while first.startswith("running"):
+            first = await session.text("wait", session_id=handle)
         assert first.startswith("stopped at app.py:11")
         text = await session.text("pdb", command="p until_go() * 2", timeout_s=PATIENCE_S, session_id=handle)
         assert text.startswith("running: `pdb` has not ended after ")
@@ -177,8 +177,8 @@ async def test_interrupting_an_evaluation_shows_where_the_program_is(repo: Path)
     async with pdbox(*LOCAL, "--repo", str(repo), "--entrypoint", "python app.py", *WITHIN) as session:
         handle = await opened(session)
         first = await session.text("pdb", command="b app.py:11\nc", session_id=handle)
-        if first.startswith("running: "):
-            await own_answer(lambda: session.text("wait", session_id=handle))
+        while first.startswith("running"):
+            first = await session.text("wait", session_id=handle)
         await session.text("pdb", command="p until_go()", timeout_s=PATIENCE_S, session_id=handle)
         stopped = await own_answer(lambda: session.text("wait", interrupt=True, session_id=handle))
         assert stopped.startswith("stopped at app.py:11")
