@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from sandbox.errors import InvalidArgument, NotFound
+from sandbox.host_files import in_thread
 from sandbox.session.diagnosis import CodeChange, Diagnosis, Helper, Place, Recording, State
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
@@ -126,11 +127,11 @@ class _Reader:
         """Read the wanted functions, short ones around them, and other lines with the state that changes are about."""
         for places in self._wanted:
             if await self._has_file(places[0].path):
-                self._add(places)
-        beside = self._order_beside()
+                await in_thread(self._add, places)
+        beside = await in_thread(self._order_beside)
         for one in beside:
             await self._has_file(one.path, _MAX_ALL_FILES)
-        self._excerpts += list(self._short_ones(beside))
+        self._excerpts += await in_thread(lambda: list(self._short_ones(beside)))
         told = {line for one in self._excerpts for line in one.lines()}
         self._excerpts += _other_uses(self._state, told)
         return self._excerpts

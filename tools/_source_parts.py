@@ -233,15 +233,16 @@ def _depth(line: str) -> int:
 def find_bindings(lines: Sequence[str], used: int) -> Iterator[int]:
     """Index of the last line above `used` that binds each name that this line uses."""
     for name in dict.fromkeys(_NAME.findall(lines[used])):
-        binds = re.compile(
-            rf"\s*(?:for\s+|\w+\s*,\s*)*{name}\s*(?:,\s*\w+\s*)*(?::[^=]*)?(?:[-+*/|&]?=(?!=)|in\b)"
-        )
-        found = next(
-            (index for index in range(used - 1, max(0, used - _MAX_ABOVE), -1) if binds.match(lines[index])),
-            None,
-        )
+        above = range(used - 1, max(0, used - _MAX_ABOVE), -1)
+        found = next((index for index in above if name in lines[index] and _binds(lines[index], name)), None)
         if found is not None:
             yield found
+
+
+def _binds(line: str, name: str) -> bool:
+    """True if a line binds a name, by an assignment or as the variable of a loop."""
+    pattern = rf"\s*(?:for\s+|\w+\s*,\s*)*{name}\s*(?:,\s*\w+\s*)*(?::[^=]*)?(?:[-+*/|&]?=(?!=)|in\b)"
+    return re.match(pattern, line) is not None
 
 
 def _merge(windows: list[tuple[int, int]]) -> list[tuple[int, int]]:
