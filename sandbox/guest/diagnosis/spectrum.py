@@ -47,8 +47,8 @@ class SpectrumObserver:
         self._tracer = choose(job.project)
         self._cut = ""
         self._shared_depth, self._before_shared = 0, set()
-        self._outside = set()
-        """Lines that run outside of tests: at imports, in what several tests share, after tests."""
+        self._has_begun, self._outside = False, set()
+        """Lines that run before the first test, and in what several tests share."""
 
     @guarded
     def start(self):
@@ -58,7 +58,9 @@ class SpectrumObserver:
     @guarded
     def begin_test(self, name):
         self._shared_depth = 0
-        self._outside |= self._tracer.take()
+        if not self._has_begun:
+            self._outside |= self._tracer.take()
+            self._has_begun = True
         self._tracer.restart()
 
     @guarded

@@ -62,6 +62,8 @@ def test_without_a_recording_the_lines_that_ran_are_those_of_the_comparison_with
     shop = "def names(n):\n    x = 1\n    if n:\n        x = 2\n        x = 3\n        x = 4\n"
     failing = "    raise (KeyError if len(locals()) > 2 else ValueError)(1)\n"
     tests = HEAD + "    def test_bad(self):\n        names(0)\n"
+    tests += "    def test_other(self):\n        self.assertRaises(ValueError, names, 1)\n"
+    tests += "    def test_third(self): pass\n"
     found = diagnose({"shop.py": shop + failing, "test_shop.py": tests}, ITEM, command=f"{PYTHON} -m pytest")
     assert found.recording is not None and found.recording.differs
     assert state.executed_lines is not None
