@@ -9,6 +9,7 @@ from itertools import accumulate, takewhile
 
 from sandbox.session.trace import Event, Outcome, Trace
 from tools._text import describe_signal, plural
+from tools._truncation import WIDE_LIMIT
 
 _NARROW = 48
 """Characters of a value that is or has an object, where not all would fit."""
@@ -407,7 +408,7 @@ def _cut_middle(text: str, limit: int) -> str:
     head = _count_fitting(lines, room * 3 // 5)
     tail = _count_fitting(reversed(lines[head:]), room * 2 // 5)
     left = len(lines) - head - tail
-    middle = f"… {left} lines left out: name fewer functions, or give `max_events` 1001 for an answer of up to 15,000 characters"
+    middle = f"… {left} lines left out: name fewer functions, or give `max_events` 1001 for an answer of up to {WIDE_LIMIT:,} characters"
     return "\n".join([*lines[:head], middle, *lines[len(lines) - tail :]])
 
 

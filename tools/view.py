@@ -248,11 +248,11 @@ async def _view_parts(session: Session, asked: Sequence[Selection]) -> ViewAnswe
     ranges: list[tuple[str, Range]] = []
     found: set[str | None] = set()
     failures: list[tuple[Selection, str]] = []
+    is_wide = any(map(_may_be_long, asked)) or sum(map(_length, asked)) > _LONG
     for part in asked:
         try:
             if part.path not in files:
                 names = [one.name for one in asked if one.path == part.path and one.name]
-                is_wide = any(map(_may_be_long, asked)) or sum(map(_length, asked)) > _LONG
                 files[part.path] = await session.workspace.read_marked(part.path, names, unexecuted=is_wide)
             ranges += [(part.path, one) for one in _ranges(*files[part.path], part)]
         except (InvalidArgument, NotFound) as exc:

@@ -60,6 +60,15 @@ async def own_answer(call: Callable[[], Awaitable[str]]) -> str:
                 return text
 
 
+async def first_stop(session: Session, handle: str) -> str:
+    """The answer at a breakpoint in line 11, whichever way it is told before that the program has not stopped yet."""
+    with anyio.fail_after(PATIENCE_S):
+        text = await session.text("pdb", command="b app.py:11\nc", session_id=handle)
+        while text.startswith("running"):
+            text = await session.text("wait", session_id=handle)
+    return text
+
+
 async def opened(session: Session, **arguments: Any) -> str:
     """The handle of a session that is open."""
     first = await session.text("start_session", **arguments)
@@ -162,10 +171,7 @@ async def test_a_program_in_the_debugger_is_running_in_time_and_wait_goes_on_wit
 async def test_an_evaluation_longer_than_the_limit_is_not_broken_off(backend: list[str], repo: Path) -> None:
     async with pdbox(*backend, "--repo", str(repo), "--entrypoint", "python app.py", *WITHIN) as session:
         handle = await opened(session)
-        first = await session.text("pdb", command="b app.py:11\nc", session_id=handle)
-        while first.startswith("running"):
-            first = await session.text("wait", session_id=handle)
-        assert first.startswith("stopped at app.py:11")
+        assert (await first_stop(session, handle)).startswith("stopped at app.py:11")
         text = await session.text("pdb", command="p until_go() * 2", timeout_s=PATIENCE_S, session_id=handle)
         assert text.startswith("running: `pdb` has not ended after ")
         await go_on(session, handle)
@@ -176,9 +182,7 @@ async def test_an_evaluation_longer_than_the_limit_is_not_broken_off(backend: li
 async def test_interrupting_an_evaluation_shows_where_the_program_is(repo: Path) -> None:
     async with pdbox(*LOCAL, "--repo", str(repo), "--entrypoint", "python app.py", *WITHIN) as session:
         handle = await opened(session)
-        first = await session.text("pdb", command="b app.py:11\nc", session_id=handle)
-        while first.startswith("running"):
-            first = await session.text("wait", session_id=handle)
+        await first_stop(session, handle)
         await session.text("pdb", command="p until_go()", timeout_s=PATIENCE_S, session_id=handle)
         stopped = await own_answer(lambda: session.text("wait", interrupt=True, session_id=handle))
         assert stopped.startswith("stopped at app.py:11")

@@ -18,6 +18,7 @@ from .mutant import (
     Mutant,
     blocks_in,
     braced,
+    copying,
     expression,
     last_name,
     local_names,
@@ -92,8 +93,7 @@ def _copies_of_parameters(node, names, ends):
             changed[getattr(one.target, "id", None)] = True
     for name in names:
         if name in changed and name not in ("self", "cls"):
-            text = f"{name} = __import__('copy').copy({name})"
-            yield ends.at_start(text, LIKELY, f"with a copy of its argument `{name}`")
+            yield ends.at_start(copying(name), LIKELY, f"with a copy of its argument `{name}`")
     optional = [*node.args.posonlyargs, *node.args.args][-len(node.args.defaults) :]
     for one, value in zip(optional, node.args.defaults):
         if container_text(value):
@@ -119,7 +119,7 @@ def _fresh_caches(node, ends):
             if getattr(one.func.value, "id", None) not in own:
                 grown.setdefault(_path_of(one.func.value), one)
     for path, at in {**grown, **written}.items():
-        if path and path in asked | (read if path in written else set()):
+        if path and (path in asked or (path in written and path in read)):
             replaced = _Replacing(path, only_asked=path not in written)
             body = [replaced.visit(one) for one in copy.deepcopy(node.body)]
             made = parsed(f"_empty = type({path})()", node.body[0])
@@ -143,11 +143,12 @@ class _Replacing(ast.NodeTransformer):
         self._path, self._only_asked = path, only_asked
 
     def visit(self, node):
-        if isinstance(node, ast.Compare) and self._only_asked and _path_of(node.comparators[0]) == self._path:
-            node.comparators[0] = ast.copy_location(ast.Name(id="_empty", ctx=ast.Load()), node)
-        elif isinstance(getattr(node, "ctx", None), ast.Load) and _path_of(node) == self._path:
-            if not self._only_asked:
-                return ast.copy_location(ast.Name(id="_empty", ctx=ast.Load()), node)
+        if not self._only_asked and isinstance(getattr(node, "ctx", None), ast.Load):
+            if _path_of(node) == self._path:
+                return expression("_empty", node)
+        elif self._only_asked and isinstance(node, ast.Compare):
+            if _path_of(node.comparators[0]) == self._path:
+                node.comparators[0] = expression("_empty", node)
         return self.generic_visit(node)
 
 
@@ -301,11 +302,8 @@ def _of_statement(owner, field, block, index):
 
 def _of_rounds(loop, before):
     """With what is set before a loop set in each round, but for what its condition asks for."""
-    asked = {
-        one.id
-        for one in ast.walk(loop.test if isinstance(loop, ast.While) else loop.iter)
-        if isinstance(one, ast.Name)
-    }
+    condition = loop.test if isinstance(loop, ast.While) else loop.iter
+    asked = {one.id for one in ast.walk(condition) if isinstance(one, ast.Name)}
     for one in before:
         names = [
             target.id

@@ -76,6 +76,11 @@ class _Filling(ast.NodeTransformer):
         return self._parts.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
 
 
+def copying(name):
+    """Text of a statement after which a variable stands for a copy."""
+    return f"{name} = __import__('copy').copy({name})"
+
+
 def copied(node):
     return expression("__import__('copy').copy(_it)", node, _it=node)
 

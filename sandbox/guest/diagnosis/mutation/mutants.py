@@ -21,6 +21,7 @@ from .mutant import (
     blocks_in,
     braced,
     copied,
+    copying,
     expression,
     has_run,
     last_name,
@@ -111,8 +112,8 @@ class _Names:
         self.attributes, self.texts = {}, []
         self.shared = set()
         """Variables that may stand for what somebody else has, too."""
-        self.handed_out = set()
-        """Of these such as are the results of calls, too: the function that is called may keep them."""
+        self.results = set()
+        """Variables that stand for results of calls: the called function may keep them."""
         self.effects = set()
         """Calls whose result nobody takes."""
         self.repeated = set()
@@ -125,9 +126,10 @@ class _Names:
             elif isinstance(node, (ast.Assign, ast.AnnAssign)):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 bound = {one.id for one in targets if isinstance(one, ast.Name)}
-                self.shared |= bound if _hands_out(node.value) else set()
-                is_call = isinstance(node.value, ast.Call) and not _is_class(node.value.func)
-                self.handed_out |= bound if is_call or _hands_out(node.value) else set()
+                if _hands_out(node.value):
+                    self.shared |= bound
+                elif isinstance(node.value, ast.Call) and not _is_class(node.value.func):
+                    self.results |= bound
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 known = self.attributes.setdefault(node.value.id, [])
                 if node.attr not in known:
@@ -156,9 +158,8 @@ def _of_block(owner, field, block, executed, names):
             yield Mutant(
                 owner, {field: changed}, one, LIKELY if is_shared else POSSIBLE, "with {} " + how, one
             )
-        for name in sorted(_changed_names(one) & names.handed_out):
-            copy_of = parsed(f"{name} = __import__('copy').copy({name})", one)
-            changed = [*block[:index], *copy_of, *block[index:]]
+        for name in sorted(_changed_names(one) & (names.shared | names.results)):
+            changed = [*block[:index], *parsed(copying(name), one), *block[index:]]
             yield Mutant(
                 owner, {field: changed}, one, POSSIBLE, "with a copy of `" + name + "` before {}", one
             )
@@ -430,7 +431,7 @@ def _for(node, names):
     targets = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
     for one in targets:
         if isinstance(one, ast.Name):
-            store = parsed(f"{one.id} = __import__('copy').copy({one.id})", one)
+            store = parsed(copying(one.id), one)
             yield Mutant(
                 node, {"body": [*store, *node.body]}, node, POSSIBLE, "with a copy of {} each time", one
             )

@@ -21,7 +21,7 @@ from .functions import Loaded, functions_in, import_modules
 from .guard import Guard, open_files, silence_open_files
 from .mutant import FIRST
 from .mutants import mutants_of
-from .test_module import TestModule
+from .tested_module import TestedModule
 
 _MAX_FUNCTIONS = 160
 _IMPORTED, _MAX_IMPORTED = 40, 80
@@ -130,7 +130,7 @@ class MutationObserver:
             return
         result: dict = {"tried": 0, "others": 0, "failing": 0}
         self.job.write(result)
-        module = TestModule.of(self.job.test)
+        module = TestedModule.of(self.job.test)
 
         def tell():
             self._tell_imported(module, trial)
@@ -314,8 +314,8 @@ class _Trial:
         """
         budget_s = float(self._job.settings["budget_s"])
         self._ends, self._ends_in_vain = (time.monotonic() + times * budget_s for times in (1, _LONGER))
-        self.others, self.failing = _others_of(base)
-        self._early = tuple(map(set.intersection, _others_of(base), _others_of(anew)))
+        self.others, self.failing = others = _others_of(base)
+        self._early = tuple(map(set.intersection, others, _others_of(anew)))
         self._count = len(base.outcomes)
         if base.made or anew.made:
             self._workers = 1  # two would meet at the same files
@@ -513,15 +513,15 @@ class _Report:
 
     def tell_made(self, path):
         """Tell of a file or folder that is about to be made in the repository."""
-        os.write(self._writing, json.dumps(path).encode() + b"\n")
+        self._write(path)
 
     def tell_imported(self, lines):
         """Tell {path: lines that run when the test's module is imported}."""
-        os.write(self._writing, json.dumps(lines).encode() + b"\n")
+        self._write(lines)
 
     def tell(self, name, outcome, failed):
         """Tell how a test has ended. The child ends if that is all that is asked of it."""
-        os.write(self._writing, json.dumps([name, outcome, failed]).encode() + b"\n")
+        self._write([name, outcome, failed])
         self._left -= 1
         is_over = self._left <= 0 or (self._ends is not None and time.monotonic() > self._ends)
         is_failure = self.is_waiting and outcome != "passed"
@@ -530,3 +530,6 @@ class _Report:
         self._is_first = False
         if is_over or is_failure:
             os._exit(0)
+
+    def _write(self, told):
+        os.write(self._writing, json.dumps(told).encode() + b"\n")

@@ -8,7 +8,7 @@ from ...debugger.isolation.pristine import os
 from .. import line_tracers
 
 
-class TestModule:
+class TestedModule:
     """A loaded module. What tests of it look up by name is that of its last execution."""
 
     def __init__(self, module):

@@ -88,9 +88,8 @@ class _Runs:
         recording = self._run("recording", command, share, files)
         if recording is None or not recording.get("differs"):
             return recording
-        noted = len(self._notes)
-        again = self._run("recording", command, share, files, spare_tests=True)
-        del self._notes[noted:]  # the first one tells why
+        self._spares_tests = True
+        again = self._try("recording", command, share, files)
         self._spares_tests = again is not None and not again.get("differs")
         return again if self._spares_tests else recording
 
@@ -102,10 +101,7 @@ class _Runs:
         command = self._command if self._in_order else self._selected(self._file_of_test())
         recorded = {"ranking": ranking or [], "named": _named_lines(recording or {})}
         files = (("spectrum.json", spectrum), ("recording.json", recorded))
-        noted = len(self._notes)
-        found = self._run("mutation", command, 0.5, files, budget_s=_MUTATION_S)
-        del self._notes[noted:]  # it is one list of several
-        return found
+        return self._try("mutation", command, 0.5, files, budget_s=_MUTATION_S)
 
     def _keep_lines(self, recording, spectrum) -> None:
         """Keep the lines that have run, to tell later which of a file have not."""
@@ -165,9 +161,7 @@ class _Runs:
         spectrum = self._run("spectrum", self._selected(scope), 0.4)
         folder = os.path.dirname(scope) if scope.endswith(".py") else ""
         if folder and spectrum is not None and _count(spectrum) < _FEW:
-            noted = len(self._notes)
-            wider = self._run("spectrum", self._selected(folder), 0.4, most_s=_WIDER_S)
-            del self._notes[noted:]  # there is a spectrum
+            wider = self._try("spectrum", self._selected(folder), 0.4, most_s=_WIDER_S)
             if wider is not None and wider.get("failed") and _count(wider) > _count(spectrum):
                 return wider
         return spectrum
@@ -185,6 +179,13 @@ class _Runs:
 
     def _selected(self, test: str) -> str:
         return select_test(self._command, test, self._call.state.workdir)
+
+    def _try(self, *args, **more):
+        """Run as `_run` does, without a note: there is something else to tell."""
+        noted = len(self._notes)
+        found = self._run(*args, **more)
+        del self._notes[noted:]
+        return found
 
     def _run(self, mode: str, command: str, share: float, files=(), *, most_s=math.inf, **more):
         """Run `command` observed, for a share of the time that is left. Returns the result; None, with a note, if there is none."""
