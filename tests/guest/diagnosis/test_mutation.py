@@ -341,6 +341,7 @@ def run(waits):
 
 def test_when_the_time_is_over_no_more_are_tried(diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diagnosis, "_MUTATION_S", 0.0)
+    monkeypatch.setattr(diagnosis, "_MUTATION_IN_VAIN_S", (0.0, 0.0))
     found = mutation(diagnose, CART, CART_TESTS)
     assert (found.tried, found.cut) == (0, "the time for it was over")
 

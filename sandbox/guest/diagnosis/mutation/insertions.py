@@ -11,6 +11,7 @@ from ..sites import MUTATORS
 from ..syntax_trees import has_docstring, own_attribute, parameters
 from .definitions import assigned_in, container_text, initial_text
 from .mutant import (
+    AIMED,
     FIRST,
     LIKELY,
     POSSIBLE,
@@ -93,12 +94,12 @@ def _copies_of_parameters(node, names, ends):
             changed[getattr(one.target, "id", None)] = True
     for name in names:
         if name in changed and name not in ("self", "cls"):
-            yield ends.at_start(copying(name), LIKELY, f"with a copy of its argument `{name}`")
+            yield ends.at_start(copying(name), AIMED, f"with a copy of its argument `{name}`")
     optional = [*node.args.posonlyargs, *node.args.args][-len(node.args.defaults) :]
     for one, value in zip(optional, node.args.defaults):
         if container_text(value):
             made = f"{one.arg} = {container_text(value)}"
-            yield ends.at_start(made, LIKELY, f"with `{made}` at its start")
+            yield ends.at_start(made, AIMED, f"with `{made}` at its start")
 
 
 def _fresh_caches(node, ends):
@@ -178,17 +179,17 @@ def _kept_state(function, definitions, ends):
     if ends.has_end:
         for name in state.refreshing[:_MAX_CALLED]:
             if name not in called and name != node.name:
-                yield ends.at_end(f"self.{name}()", LIKELY, f"with `self.{name}()` at its end")
+                yield ends.at_end(f"self.{name}()", AIMED, f"with `self.{name}()` at its end")
         for key in list(keys)[:_MAX_KEYS]:
             for name in state.containers[:_MAX_ATTRIBUTES]:
                 told = f"with `{key}` removed from `self.{name}` at its end"
-                yield ends.at_end(_without(name, key), LIKELY, told)
+                yield ends.at_end(_without(name, key), AIMED, told)
     resets = [(name, value) for name, value in state.initial.items() if name not in assigned]
     resets.sort(key=lambda one: one[1] in ("True", "False") or one[1].isdigit())
     for name, value in resets[:_MAX_ATTRIBUTES]:
         text = f"self.{name} = {value}"
         if ends.has_end:
-            likelihood = LIKELY if is_resetting else POSSIBLE
+            likelihood = AIMED if is_resetting else POSSIBLE
             yield ends.at_end(text, likelihood, f"with `{text}` at its end")
         yield ends.at_start(text, POSSIBLE, f"with `{text}` at its start")
 
@@ -274,7 +275,7 @@ def _of_statement(owner, field, block, index):
     if isinstance(getattr(one, "value", None), ast.Yield) and rest and not isinstance(owner, ast.Try):
         guarded = ast.copy_location(ast.Try(body=[one], handlers=[], orelse=[], finalbody=rest), one)
         yield Mutant(
-            owner, {field: [*block[:index], guarded]}, one, LIKELY, "with what follows {} in a `finally`", one
+            owner, {field: [*block[:index], guarded]}, one, AIMED, "with what follows {} in a `finally`", one
         )
     if not isinstance(one, _COMPOUND) or getattr(one, "orelse", None):
         return
@@ -312,7 +313,7 @@ def _of_rounds(loop, before):
         ]
         if names and asked.isdisjoint(names):
             yield Mutant(
-                loop, {"body": [one, *loop.body]}, loop, LIKELY, "with {} in each round of {}", one, loop
+                loop, {"body": [one, *loop.body]}, loop, AIMED, "with {} in each round of {}", one, loop
             )
 
 

@@ -8,7 +8,7 @@ import ast
 
 from ..syntax_trees import DEFINITIONS, has_docstring, own_attribute
 from .definitions import assigned_in, initial_text
-from .mutant import POSSIBLE, Mutant, braced, filled, has_run, local_names, parsed
+from .mutant import AIMED, Mutant, braced, filled, has_run, local_names, parsed
 
 _MAX_ATTRIBUTES, _MAX_INNER = 3, 4
 _INNER = (ast.Lambda, *DEFINITIONS)
@@ -35,7 +35,7 @@ def put_back(function, executed):
         kept, guarded = parsed(text, rest[0])
         guarded.body = rest
         body = {"body": [*node.body[:first], kept, guarded]}
-        yield Mutant(node, body, at, POSSIBLE, braced(f"with `self.{name}` at its end as it was before"))
+        yield Mutant(node, body, at, AIMED, braced(f"with `self.{name}` at its end as it was before"))
 
 
 def taken_anew(function, executed):
@@ -55,7 +55,7 @@ def taken_anew(function, executed):
             if isinstance(value, (ast.Call, ast.Attribute, ast.Subscript)):
                 body = filled(_body_of(inner), **{name: value})
                 fields = {"body": body[0] if isinstance(inner, ast.Lambda) else body}
-                yield Mutant(inner, fields, inner, POSSIBLE, "with {} evaluated anew in {}", value, inner)
+                yield Mutant(inner, fields, inner, AIMED, "with {} evaluated anew in {}", value, inner)
 
 
 def _body_of(inner):

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 
 from ..syntax_trees import DEFINITIONS
 
 _MAX_TEXT = 70
+_NAMES = re.compile("`[^`]*`")
 _EFFECTS = (ast.Expr, ast.Return, ast.Raise, *DEFINITIONS)
 _BLUNT = "without", "if it returned at once"
-FIRST, LIKELY, POSSIBLE, UNLIKELY = -8, 0, 1, 2
-"""Promise of a kind of change; `FIRST`: few places have it, and those are often at fault."""
+FIRST, AIMED, LIKELY, POSSIBLE, UNLIKELY = -8, -1, 0, 1, 2
+"""Promise of a kind of change; up to `AIMED`: it mends one kind of fault, and few places of a program have it."""
 
 
 class Mutant:
@@ -40,6 +42,11 @@ class Mutant:
     def __exit__(self, *exc):
         for field, value in self._old.items():
             setattr(self._owner, field, value)
+
+    @property
+    def kind(self):
+        """What it does, without the names."""
+        return _NAMES.sub("", self._text[0])
 
     def describe(self, lines):
         """Describe the change, with the source of its parts."""

@@ -13,6 +13,7 @@ from .definitions import assigned_in
 from .insertions import insertions_of
 from .lifetimes import put_back, taken_anew
 from .mutant import (
+    AIMED,
     FIRST,
     LIKELY,
     POSSIBLE,
@@ -47,6 +48,7 @@ _COMPARED = {
     ast.In: (ast.NotIn,),
     ast.NotIn: (ast.In,),
 }
+_OPPOSITE = {ast.Eq, ast.NotEq}, {ast.In, ast.NotIn}
 _SIGNS = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
@@ -78,10 +80,13 @@ _MAKING = {"iadd": "add", "iconcat": "concat", "ior": "or_", "iand": "and_", "is
 _READ = (ast.Name, ast.Attribute, ast.Subscript)
 
 
-def mutants_of(changed, executed, definitions):
-    """Yield changes of a `Function` at lines that have run."""
+def mutants_of(changed, executed, definitions, at_any_time=None):
+    """Yield changes of a `Function` at lines that the test has run.
+
+    `at_any_time`: all lines of its file that have run; None if not all are known.
+    """
     function = changed.node
-    names = _Names(function, definitions, changed.owner)
+    names = _Names(function, definitions, changed.owner, at_any_time)
     for node in ast.walk(function):
         for field, block in blocks_in(node):
             yield from _of_block(node, field, block, executed, names)
@@ -104,8 +109,10 @@ def mutants_of(changed, executed, definitions):
 class _Names:
     """Names of a function that may stand for each other."""
 
-    def __init__(self, function, definitions, owner):
+    def __init__(self, function, definitions, owner, at_any_time):
         self.definitions = definitions
+        self.settled = {}
+        """Conditions of blocks that had only one outcome: which."""
         self.constructs = function.name == "__init__"
         self.of_class = sorted(definitions.state(owner).attributes) if owner else []
         self.locals = local_names(function)
@@ -119,6 +126,10 @@ class _Names:
         self.repeated = set()
         """Assignments in loops."""
         for node in ast.walk(function):
+            if at_any_time is not None and isinstance(node, (ast.If, ast.While)):
+                outcome = _only_outcome(node, at_any_time)
+                if outcome is not None:
+                    self.settled[node.test] = outcome
             if isinstance(node, (ast.For, ast.While)):
                 self.repeated.update(one for one in ast.walk(node) if isinstance(one, ast.Assign))
             elif isinstance(node, ast.Expr):
@@ -154,15 +165,10 @@ def _of_block(owner, field, block, executed, names):
         if other is not None:
             how = "in place" if isinstance(one, ast.Assign) else "without changing what was there"
             changed = [*block[:index], other, *block[index + 1 :]]
-            is_shared = isinstance(one, ast.AugAssign) and getattr(one.target, "id", None) in names.shared
-            yield Mutant(
-                owner, {field: changed}, one, LIKELY if is_shared else POSSIBLE, "with {} " + how, one
-            )
+            yield Mutant(owner, {field: changed}, one, AIMED, "with {} " + how, one)
         for name in sorted(_changed_names(one) & (names.shared | names.results)):
             changed = [*block[:index], *parsed(copying(name), one), *block[index:]]
-            yield Mutant(
-                owner, {field: changed}, one, POSSIBLE, "with a copy of `" + name + "` before {}", one
-            )
+            yield Mutant(owner, {field: changed}, one, AIMED, "with a copy of `" + name + "` before {}", one)
         following = block[index + 1] if index + 1 < len(block) else None
         if isinstance(one, _MOVABLE) and isinstance(following, _MOVABLE) and following.lineno in executed:
             moved = [*block[:index], following, one, *block[index + 2 :]]
@@ -212,10 +218,25 @@ def _read(target):
     return made
 
 
+def _only_outcome(node, executed):
+    """The outcome that the condition of a block has had alone, by the lines that have run; None if it may have had both."""
+
+    def is_left_out(block):
+        if not block or block[0].lineno <= node.test.end_lineno:
+            return False  # its lines don't tell
+        return executed.isdisjoint(range(block[0].lineno, block[-1].end_lineno + 1))
+
+    if is_left_out(node.body):
+        return False
+    return True if isinstance(node, ast.If) and is_left_out(node.orelse) else None
+
+
 def _conditions(node, names):
     for outcome in (True, False):
         if isinstance(node.test, ast.Constant) or (isinstance(node, ast.While) and outcome):
             continue
+        if names.settled.get(node.test) == outcome:
+            continue  # it is so
         fields = {"test": ast.copy_location(ast.Constant(value=outcome), node.test)}
         text = "if {} were " + ("true" if outcome else "false")
         yield Mutant(node, fields, node.test, LIKELY, text, node.test)
@@ -229,8 +250,10 @@ def _filters(node, names):
 
 
 def _operands(node, names):
-    for index, one in enumerate(node.values):
-        neutral = ast.copy_location(ast.Constant(value=isinstance(node.op, ast.And)), one)
+    is_all = isinstance(node.op, ast.And)
+    has_whole_outcome = names.settled.get(node) == is_all  # then each part has it, too
+    for index, one in enumerate(node.values if not has_whole_outcome else ()):
+        neutral = ast.copy_location(ast.Constant(value=is_all), one)
         values = [*node.values[:index], neutral, *node.values[index + 1 :]]
         yield Mutant(node, {"values": values}, one, LIKELY, "without {} in {}", one, node)
     first, second = node.values[0], node.values[-1]
@@ -239,7 +262,7 @@ def _operands(node, names):
     if isinstance(node.op, ast.Or) and isinstance(first, (*_READ, ast.Call)):
         chosen = expression("_a if _a is not None else _b", node, _a=first, _b=second)
         yield Mutant(
-            node, {"values": [chosen, chosen]}, node, LIKELY, "with {} only where {} is None", second, first
+            node, {"values": [chosen, chosen]}, node, AIMED, "with {} only where {} is None", second, first
         )
     yield Mutant(node, {"values": [second, first]}, node, POSSIBLE, "with {} before {}", second, first)
 
@@ -247,6 +270,8 @@ def _operands(node, names):
 def _comparisons(node, names):
     if len(node.ops) == 1:
         for kind in _COMPARED.get(type(node.ops[0]), ()):
+            if node in names.settled and {kind, type(node.ops[0])} in _OPPOSITE:
+                continue  # as if the condition had its other outcome
             sign = _SIGNS[kind]
             yield Mutant(node, {"ops": [kind()]}, node, LIKELY, "with `" + sign + "` in {}", node)
 
@@ -264,14 +289,14 @@ def _operators(node, names):
             (one,) = node.left.elts
             anew = expression("[_it for _ in range(_n)]", node.left, _it=one, _n=node.right)
             each = {"left": anew, "right": expression("1", node)}
-            yield Mutant(node, each, node, LIKELY, "with a {} of its own each time in {}", one, node)
+            yield Mutant(node, each, node, AIMED, "with a {} of its own each time in {}", one, node)
 
 
 def _merges(node, names):
     """Of two dicts the other's items."""
     if len(node.keys) == 2 and node.keys[0] is None:
         order = {"keys": node.keys[::-1], "values": node.values[::-1]}
-        yield Mutant(node, order, node, LIKELY, "with {} before what is there first", node.values[1])
+        yield Mutant(node, order, node, AIMED, "with {} before what is there first", node.values[1])
 
 
 def _unwrapped(node):
@@ -336,7 +361,7 @@ def _calls(node, names):
     elif called == "update" and len(node.args) == 1 and not node.keywords:
         new = "{_k: _v for _k, _v in dict(_it).items() if _k not in _to}"
         given = expression(new, node, _it=node.args[0], _to=node.func.value)
-        yield Mutant(node, {"args": [given]}, node, LIKELY, "with only new keys in {}", node)
+        yield Mutant(node, {"args": [given]}, node, AIMED, "with only new keys in {}", node)
     for index, one in enumerate(node.keywords):
         rest = [*node.keywords[:index], *node.keywords[index + 1 :]]
         name = one.arg or "**"
@@ -370,7 +395,7 @@ def _values(node, names):
     name = last_name(called)
     if isinstance(value, ast.GeneratorExp) or name in _ITERATORS or names.definitions.is_generator(name):
         fields = {"value": expression("list(_it)", value, _it=value)}
-        yield Mutant(node, fields, value, LIKELY, "with a list of {}", value)
+        yield Mutant(node, fields, value, AIMED, "with a list of {}", value)
     elif getattr(called, "attr", None) in _LOOK_UPS or (
         isinstance(node, ast.Return) and isinstance(called, _READ) and not _is_class(called)
     ):
@@ -388,12 +413,12 @@ def _assignments(node, names):
         for operation, outcome in ("or", "true"), ("and", "false"):
             staying = expression(f"_new {operation} _old", value, _new=value, _old=before)
             yield Mutant(
-                node, {"value": staying}, node, LIKELY, "with {} staying " + outcome + " once it is", target
+                node, {"value": staying}, node, AIMED, "with {} staying " + outcome + " once it is", target
             )
     elif isinstance(value, (*_READ, ast.Call, ast.List, ast.Dict)) and is_attribute:
         both = "{**_old, **_new} if isinstance(_old, dict) else _old + _new"
         added = expression(both, value, _new=value, _old=before)
-        yield Mutant(node, {"value": added}, node, POSSIBLE, "with {} added to what {} had", value, target)
+        yield Mutant(node, {"value": added}, node, AIMED, "with {} added to what {} had", value, target)
 
 
 def _is_class(called):
@@ -421,7 +446,7 @@ def _skipping(node):
         taken = f"[{item.id} for {item.id} in _all if not (_skipped)]"
         kept = expression(taken, called, _all=called.args[0], _skipped=first.test)
         yield Mutant(
-            called, {"args": [kept]}, called, LIKELY, "counting only what {} does not skip", first.test
+            called, {"args": [kept]}, called, AIMED, "counting only what {} does not skip", first.test
         )
 
 

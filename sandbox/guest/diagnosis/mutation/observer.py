@@ -6,7 +6,6 @@ with the test, and if that passes, with the tests after it.
 
 from __future__ import annotations
 
-import heapq
 import json
 import signal
 import sys
@@ -17,15 +16,12 @@ from ..job import guarded
 from ..sources import Sources
 from . import state_uses
 from .definitions import Definitions
-from .functions import Loaded, functions_in, import_modules
+from .functions import Loaded, import_modules
 from .guard import Guard, open_files, silence_open_files
-from .mutant import FIRST
-from .mutants import mutants_of
+from .plan import Plan, lines_in
+from .quick_failures import QuickFailures
 from .tested_module import TestedModule
 
-_MAX_FUNCTIONS = 160
-_IMPORTED, _MAX_IMPORTED = 40, 80
-"""Functions that the module of the test runs when it is imported, and no test: they come after so many others; most of them."""
 _MAX_PASSING = 40
 """Changes with which the test passes; from so many on they say little."""
 _ENOUGH = 3
@@ -38,8 +34,6 @@ _BASE_S = 3.0
 """Processor time of the unchanged test: of one that takes longer hardly a change could be tried."""
 _LEAST_S, _SLOWER = 0.1, 4
 """Processor time that a changed program may take: at least, and in times of the unchanged one's."""
-_LONGER = 2
-"""Times the budget that it takes as long as no change has made the test pass without harm to others."""
 _WAITING = 4
 """Time that it may take in all, in times of its processor time: it may have to wait for a processor."""
 _LAST_S = 2.0
@@ -48,8 +42,6 @@ _MAX_WORKERS = 4
 _MAX_FILE, _MAX_MEMORY = 64 << 20, 256 << 20
 """Bytes that a child may write into a file, and allocate beyond what it begins with."""
 _MAX_REPORT = 1 << 20
-_OF_LIKELIHOOD, _OF_POSITION, _OF_LINE = 12, 0.05, 10
-"""Functions further down the ranking that one step of likelihood, of position in its function, or a line is worth."""
 
 
 class MutationObserver:
@@ -146,7 +138,8 @@ class MutationObserver:
         definitions = self._read_definitions(loaded)
         result.update(others=len(trial.others), failing=len(trial.failing))
         tried = []
-        for function, mutant in self._plan(loaded, definitions, lines, imported):
+        plan = Plan(self.job, self._spectrum, loaded, definitions, lines, imported)
+        for function, mutant in plan.changes():
             if trial.is_over():
                 result["cut"] = "the time for it was over"
                 break
@@ -154,7 +147,7 @@ class MutationObserver:
                 changed = guarded(loaded.compile)(function)
             if not changed:
                 continue
-            early = _lines_in(function, imported.get(self.job.relative(function.filename)))
+            early = lines_in(function, imported.get(self.job.relative(function.filename)))
             child = trial.start(changed, None, module.execute if module and early else None)
             if child is None:
                 self._child = trial.report
@@ -206,50 +199,6 @@ class MutationObserver:
     def _read_definitions(self, loaded):
         trees = {filename: self._sources.tree(filename) for filename in loaded.filenames.values()}
         return Definitions({filename: tree for filename, tree in trees.items() if tree is not None})
-
-    def _plan(self, loaded, definitions, lines, imported):
-        """Yield (function, change of it), the most promising first. `imported`: {path: lines that the test's module runs}."""
-        scores = {}
-        for path, line, score in lines:
-            scores.setdefault(path, {})[line] = score
-        raised = self._spectrum["plain"].get("path"), self._spectrum["plain"].get("line")
-        waiting: list = []
-        found = self._order(loaded, definitions, scores, imported)
-        for number, (index, path, function, executed) in enumerate(found):
-            # No change of this function or a later one comes before these.
-            while waiting and waiting[0][0] < index + _OF_LIKELIHOOD * FIRST:
-                yield heapq.heappop(waiting)[2:]
-            mutants = sorted(mutants_of(function, executed, definitions), key=lambda one: one.likelihood)
-            mutants = [one for one in mutants if (path, one.line) != raised]
-            for position, one in enumerate(mutants):
-                doubt = 1 - scores.get(path, {}).get(one.line, 0)
-                key = index + _OF_LIKELIHOOD * one.likelihood + _OF_POSITION * position + _OF_LINE * doubt
-                heapq.heappush(waiting, (key, (number, position), function, one))
-        while waiting:
-            yield heapq.heappop(waiting)[2:]
-
-    def _order(self, loaded, definitions, scores, imported):
-        """[(index, path, function, lines that run)], the most suspect first; the index of such as run at import alone is higher."""
-        recorded, ranks = self.job.read("recording.json"), {}
-        for index, (path, line) in enumerate([*recorded["named"], *recorded["ranking"]]):
-            ranks.setdefault(path, {}).setdefault(line, index)
-        tested, at_import = [], []
-        for filename, tree in definitions.trees.items():
-            path = self.job.relative(filename)
-            for function in functions_in(filename, tree):
-                if not loaded.has(function):
-                    continue
-                executed = _lines_in(function, scores.get(path))
-                early = _lines_in(function, imported.get(path))
-                if executed:
-                    known, suspicion = ranks.get(path, {}), max(scores[path][line] for line in executed)
-                    rank = min(map(known.__getitem__, _lines_in(function, known)), default=1000)
-                    tested.append((rank, -suspicion, path, function, executed | early))
-                elif early:
-                    at_import.append((_IMPORTED, path, function, early))
-        tested.sort(key=lambda one: one[:2])
-        found = [(index, *rest) for index, (_, _, *rest) in enumerate(tested[:_MAX_FUNCTIONS])]
-        return sorted([*found, *at_import[:_MAX_IMPORTED]], key=lambda one: one[0])
 
     def _told(self, tried, trial, definitions):
         """The changes with which the test passes, those first with which the others do, too, also such as fail without it."""
@@ -312,8 +261,8 @@ class _Trial:
 
         The time for changes begins now.
         """
-        budget_s = float(self._job.settings["budget_s"])
-        self._ends, self._ends_in_vain = (time.monotonic() + times * budget_s for times in (1, _LONGER))
+        now, settings = time.monotonic(), self._job.settings
+        self._ends, self._ends_in_vain = now + settings["budget_s"], now + settings["budget_in_vain_s"]
         self.others, self.failing = others = _others_of(base)
         self._early = tuple(map(set.intersection, others, _others_of(anew)))
         self._count = len(base.outcomes)
@@ -397,12 +346,6 @@ def _others_of(child):
         {name for name, outcome, _ in child.outcomes[1:] if outcome == wanted}
         for wanted in ("passed", "failed")
     )
-
-
-def _lines_in(function, lines):
-    """Those of some lines, a set or the keys of a dict, that are in a function."""
-    span = range(function.first_line, (function.node.end_lineno or 0) + 1)
-    return {line for line in span if line in lines} if lines else set()
 
 
 def _limit_processor(seconds):
@@ -505,6 +448,9 @@ class _Report:
         self._writing, self._is_changed, self._left = writing, is_changed, count
         self._is_first, self._more = True, more
         self._ends = None if seconds is None else time.monotonic() + seconds
+        self._quick = QuickFailures()
+        if is_changed:
+            self._quick.begin()
 
     @property
     def is_waiting(self):
@@ -527,6 +473,7 @@ class _Report:
         is_failure = self.is_waiting and outcome != "passed"
         if self._is_first:
             _limit_processor(self._more)
+            self._quick.end()
         self._is_first = False
         if is_over or is_failure:
             os._exit(0)

@@ -8,7 +8,7 @@ import ast
 
 from ..syntax_trees import own_attribute
 from .definitions import assigned_in
-from .mutant import FIRST, LIKELY, Mutant, expression, has_run, last_name, parsed
+from .mutant import AIMED, FIRST, Mutant, expression, has_run, last_name, parsed
 
 _MAX_ATTRIBUTES, _MAX_PARTS = 6, 6
 _KEY = "key"
@@ -33,7 +33,7 @@ def other_equality(changed, definitions):
                 )
     at = function.body[-1]
     made = parsed(f"return self is {names[1]}", at)
-    yield Mutant(function, {"body": made}, at, LIKELY, "if only the same object were equal")
+    yield Mutant(function, {"body": made}, at, AIMED, "if only the same object were equal")
 
 
 def other_keys(function, executed):

@@ -23,8 +23,10 @@ _MAX_MEMORY = 512 << 20
 _NEAREST = "auto"
 _MAX_FINDINGS = 2
 """Findings of a kind whose functions are changed first."""
-_MUTATION_S = 6.0
-"""Time in which changes of the code are tried."""
+_MUTATION_S, _MUTATION_IN_VAIN_S = 6.0, (12.0, 24.0)
+"""Time in which changes of the code are tried, and as long as none has mended the test without harm: least and most."""
+_WHOLE_S = 45.0
+"""Time of a whole diagnosis beyond which changes get the least: many clients wait a minute for an answer."""
 
 
 def diagnose(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
@@ -59,7 +61,8 @@ class _Runs:
         self._in_order = bool(args.get("in_order"))
         self._may_mutate = bool(args.get("mutate"))
         self._against = self._other_run(args, call)
-        self._end = time.monotonic() + float(args.get("timeout_s") or 60.0)
+        self._begun = time.monotonic()
+        self._end = self._begun + float(args.get("timeout_s") or 60.0)
         self._notes: list = []
         self._spares_tests = False
         """True if code of tests must not be recorded."""
@@ -101,7 +104,9 @@ class _Runs:
         command = self._command if self._in_order else self._selected(self._file_of_test())
         recorded = {"ranking": ranking or [], "named": _named_lines(recording or {})}
         files = (("spectrum.json", spectrum), ("recording.json", recorded))
-        return self._try("mutation", command, 0.5, files, budget_s=_MUTATION_S)
+        least, most = _MUTATION_IN_VAIN_S
+        in_vain = min(most, max(least, self._begun + _WHOLE_S - time.monotonic()))
+        return self._try("mutation", command, 0.5, files, budget_s=_MUTATION_S, budget_in_vain_s=in_vain)
 
     def _keep_lines(self, recording, spectrum) -> None:
         """Keep the lines that have run, to tell later which of a file have not."""

@@ -1,0 +1,138 @@
+"""Which changes are tried, and in which order."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+
+from .functions import functions_in
+from .mutant import AIMED, FIRST, LIKELY, UNLIKELY
+from .mutants import mutants_of
+
+_MAX_FUNCTIONS = 400
+_IMPORTED, _MAX_IMPORTED = 40, 80
+"""Functions that the module of the test runs when it is imported, and no test: they come after so many others; most of them."""
+_OF_LIKELIHOOD, _OF_POSITION, _OF_LINE = 12, 0.05, 10
+"""Functions further down the ranking that one step of likelihood, of position in its function, or a line is worth."""
+
+
+_AHEAD = 4
+"""Functions whose aimed changes are made at a time."""
+
+
+class Plan:
+    """The order of changes: those of suspect functions and lines first, and those that promise most."""
+
+    def __init__(self, job, spectrum, loaded, definitions, lines, imported):
+        """`lines`: (path, line, score) of those that the test runs; `imported`: {path: lines that its module runs}."""
+        self._job, self._spectrum = job, spectrum
+        self._loaded, self._definitions, self._imported = loaded, definitions, imported
+        self._scores = {}
+        for path, line, score in lines:
+            self._scores.setdefault(path, {})[line] = score
+        self._raised = spectrum["plain"].get("path"), spectrum["plain"].get("line")
+        self._outside = {}
+        for path, line in spectrum["outside"]:
+            self._outside.setdefault(path, set()).add(line)
+        self._functions = self._order()
+        self._made = {}
+
+    def changes(self):
+        """Yield (function, change of it), the most promising first.
+
+        Aimed changes, of which there are few, take turns with the others, and so do their kinds: each reaches all
+        functions soon.
+        """
+        first, common = self._ranked(FIRST, FIRST), self._ranked(LIKELY, UNLIKELY)
+        yield from (one[2:] for one in _in_turn(first, self._aimed(), common))
+
+    def _ranked(self, least, most):
+        """Yield the changes of some likelihoods by their keys."""
+        waiting: list = []
+        for number, (index, *_) in enumerate(self._functions):
+            # No change of this function or a later one comes before these.
+            while waiting and waiting[0][0] < index + _OF_LIKELIHOOD * least:
+                yield heapq.heappop(waiting)
+            for one in self._of_function(number):
+                if least <= one[3].likelihood <= most:
+                    heapq.heappush(waiting, one)
+        while waiting:
+            yield heapq.heappop(waiting)
+
+    def _aimed(self):
+        """Yield aimed changes, one of each kind in turn, those with the least keys first."""
+        kinds, turns, made = {}, deque(), 0
+        while made < len(self._functions) or turns:
+            for number in range(made, min(made + _AHEAD, len(self._functions))):
+                made += 1
+                for one in self._of_function(number):
+                    if one[3].likelihood == AIMED:
+                        if one[3].kind not in kinds:
+                            turns.append(one[3].kind)
+                        heapq.heappush(kinds.setdefault(one[3].kind, []), one)
+            if turns:
+                yield heapq.heappop(kinds[turns[0]])
+                turns.rotate(-1)
+                if not kinds[turns[-1]]:
+                    del kinds[turns.pop()]
+
+    def _of_function(self, number):
+        """[(key, its place among all, function, change)] of those of one function."""
+        if number not in self._made:
+            self._made[number] = list(self._changed(number))
+        return self._made[number]
+
+    def _changed(self, number):
+        """Yield the same, the most likely first. The least keys come first."""
+        index, path, function, executed = self._functions[number]
+        scores, run = self._scores.get(path, {}), None
+        if self._spectrum["all_lines"]:
+            run = executed | self._outside.get(path, set())
+        mutants = mutants_of(function, executed, self._definitions, run)
+        ordered = sorted(mutants, key=lambda one: one.likelihood)
+        for position, one in enumerate(one for one in ordered if (path, one.line) != self._raised):
+            doubt = 1 - scores.get(one.line, 0)
+            key = index + _OF_LIKELIHOOD * one.likelihood + _OF_POSITION * position + _OF_LINE * doubt
+            yield key, (number, position), function, one
+
+    def _order(self):
+        """[(index, path, function, lines that run)], the most suspect first; the index of such as run at import alone is higher."""
+        recorded, ranks = self._job.read("recording.json"), {}
+        for index, (path, line) in enumerate([*recorded["named"], *recorded["ranking"]]):
+            ranks.setdefault(path, {}).setdefault(line, index)
+        tested, at_import = [], []
+        for filename, tree in self._definitions.trees.items():
+            path = self._job.relative(filename)
+            scores = self._scores.get(path)
+            for function in functions_in(filename, tree):
+                if not self._loaded.has(function):
+                    continue
+                executed = lines_in(function, scores)
+                early = lines_in(function, self._imported.get(path))
+                if executed:
+                    known, suspicion = ranks.get(path, {}), max(scores[line] for line in executed)
+                    rank = min(map(known.__getitem__, lines_in(function, known)), default=1000)
+                    tested.append((rank, -suspicion, path, function, executed | early))
+                elif early:
+                    at_import.append((_IMPORTED, path, function, early))
+        tested.sort(key=lambda one: one[:2])
+        found = [(index, *rest) for index, (_, _, *rest) in enumerate(tested[:_MAX_FUNCTIONS])]
+        return sorted([*found, *at_import[:_MAX_IMPORTED]], key=lambda one: one[0])
+
+
+def lines_in(function, lines):
+    """Those of some lines, a set or the keys of a dict, that are in a function."""
+    span = range(function.first_line, (function.node.end_lineno or 0) + 1)
+    return {line for line in span if line in lines} if lines else set()
+
+
+def _in_turn(*generators):
+    """Yield one of each in turn until all have ended."""
+    left = deque(generators)
+    while left:
+        for one in left[0]:
+            yield one
+            left.rotate(-1)
+            break
+        else:
+            left.popleft()
