@@ -466,3 +466,119 @@ def f(n):
 )  # fmt: skip
 def test_additions(expected: str, change: tuple[int, str], text: str) -> None:
     assert change in changes(text, expected)
+
+
+@pytest.mark.parametrize(
+    ("expected", "change", "text"),
+    [
+        ("f() == ['A']", (10, "with `name = self._clean(name)` at its start"), """\
+class A:
+    def __init__(self):
+        self.known = {}
+    def _clean(self, name):
+        return name.upper()
+    def add(self, name):
+        self.known[self._clean(name)] = 1
+    def twice(self, name):
+        name = self._clean(name)
+    def find(self, name): return [one for one in self.known if one == name]
+def f():
+    a = A()
+    a.add('a')
+    return a.find('a')
+"""),
+        ("f() == []", (4, "with a `self.items` of its own"), """\
+class A:
+    items = []
+    def __init__(self):
+        self.size = 0
+def f():
+    A().items.append(1)
+    return A().items
+"""),
+        ("f() == []", (6, "with a `cls.items` of its own"), """\
+class A:
+    items = []
+
+    def __init_subclass__(cls):
+        # each has its own
+        cls.names = {}
+def f():
+    class B(A): pass
+    B.items.append(1)
+    return A.items
+"""),
+        ("f([[]]) == [[]]", (2, "with a deep copy for `list(n)`"), """\
+def f(n):
+    made = list(n)
+    made[0].append(1)
+    return n
+"""),
+        ("f([[]]) == [[]]", (2, "with a deep copy for `n.copy()`"), """\
+def f(n):
+    made = n.copy()
+    made[0].append(1)
+    return n
+"""),
+        ("f([1]) == 2", (7, "with `self.items` read once more from line 9 on"), """\
+class A:
+    def __init__(self, items):
+        self.items = items
+    def grow(self):
+        self.items = [*self.items, 2]
+    def size(self):
+        items = self.items
+        self.grow()
+        return len(items)
+def f(n):
+    return A(n).size()
+"""),
+    ],
+)  # fmt: skip
+def test_values_that_are_shared_stale_or_not_converted(
+    expected: str, change: tuple[int, str], text: str
+) -> None:
+    assert change in changes(text, expected)
+
+
+SETTLED = """\
+def f(n):
+    if n > 0 and n < 9:
+        n += 1
+    else:
+        n -= 1
+    while n == 0:
+        n += 2
+    if n != 5: return n
+    return 0
+"""
+
+
+def texts(text: str, at_any_time: set[int] | None) -> set[str]:
+    tree, lines = ast.parse(text), text.splitlines()
+    (function,) = functions_in("shop.py", tree)
+    every = set(range(len(lines) + 1))
+    return {
+        one.describe(lines)
+        for one in mutants_of(function, every, Definitions({"module.py": tree}), at_any_time)
+    }
+
+
+@pytest.mark.parametrize(
+    ("run", "missing"),
+    [
+        (
+            {2, 3, 6, 8},
+            {
+                "if `n > 0 and n < 9` were true", "without `n > 0` in `n > 0 and n < 9`", "without `n < 9` in `n > 0 and n < 9`",
+                "if `n == 0` were false", "with `!=` in `n == 0`",
+            },
+        ),
+        ({2, 4, 5, 6, 7, 8, 9}, {"if `n > 0 and n < 9` were false"}),
+        ({2, 3, 4, 5, 6, 7, 8, 9}, set()),
+        (None, set()),
+    ],
+)  # fmt: skip
+def test_conditions_are_not_set_to_the_only_outcome_they_had(run: set[int] | None, missing: set[str]) -> None:
+    """Nor are their parts left out or their signs turned then, which changes as little, or as much as the other outcome."""
+    assert texts(SETTLED, None) - texts(SETTLED, run) == missing

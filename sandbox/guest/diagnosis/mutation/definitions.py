@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import ast
 
-from ..syntax_trees import DEFINITIONS, assigns_each, own_attribute
+from ..syntax_trees import DEFINITIONS, assigns_each, own_attribute, parameters
 from .mutant import last_name
 
 _MAX_BASES = 8
 _MAX_NAMESAKES = 3
 """Functions of the same name; of more, a call is likely to mean another one."""
+_MAX_CONVERSIONS = 2
 _YIELDS = (ast.Yield, ast.YieldFrom)
 
 
@@ -128,8 +129,19 @@ class State:
         """Names of all that they speak of."""
         self.assigned: list = []
         """Names of those that constructors set."""
+        self.shared: list = []
+        """Those that are containers of the class, for all its objects."""
+        self.conversions: dict = {}
+        """Name of a parameter -> texts of what methods make of it before they use it: `key.lower()`, `self._clean(key)`."""
+        self.converting: set = set()
+        """Methods that do."""
         called, setting = {}, set()
         for method in methods:
+            for name, text in _conversions_in(method):
+                self.converting.add(method)
+                known = self.conversions.setdefault(name, [])
+                if text not in known and len(known) < _MAX_CONVERSIONS:
+                    known.append(text)
             for node in ast.walk(method):
                 if own_attribute(node):
                     self.attributes.add(node.attr)
@@ -146,6 +158,8 @@ class State:
             for target, value in assigned_in(node):
                 if isinstance(target, ast.Name):  # a field of a data class, or a default for all objects
                     self._add(target.id, _default_of(value))
+                    if isinstance(value, (ast.List, ast.Dict, ast.Set)) or container_text(value):
+                        self.shared.append(target.id)
         self.refreshing = [name for name in called if name in setting]
         """Names of methods that others call for their effect alone, `self.build_index()`, and that set attributes."""
 
@@ -154,6 +168,38 @@ class State:
         if text and name not in self.initial:
             self.initial[name] = text
             self.containers += [name] if container_text(value) else []
+
+
+def _conversions_in(method):
+    """Yield (parameter, text of its conversion) of what a method assigns to it, or takes as a key."""
+    names = set(parameters(method.args)) - {"self", "cls"}
+    for node in ast.walk(method):
+        if isinstance(node, ast.Assign):
+            made = [(node.value, one.id) for one in node.targets if isinstance(one, ast.Name)]
+        elif isinstance(node, ast.Subscript):
+            made = [(node.slice, None)]
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            made = [(node.left, None)]
+        else:
+            continue
+        for value, target in made:
+            name, text = _conversion(value)
+            if name in names and target in (None, name):
+                yield name, text
+
+
+def _conversion(value):
+    """(name, text) of a call that converts a variable: `str(name)`, `self.clean(name)`, `name.lower()`; else (None, "")."""
+    if isinstance(value, ast.Call) and not value.keywords:
+        called, given = value.func, [one.id for one in value.args if isinstance(one, ast.Name)]
+        if isinstance(called, ast.Name) and len(given) == len(value.args) == 1:
+            return given[0], f"{called.id}({given[0]})"
+        base = getattr(called.value, "id", None) if isinstance(called, ast.Attribute) else None
+        if base in ("self", "cls") and len(given) == len(value.args) == 1:
+            return given[0], f"{base}.{called.attr}({given[0]})"
+        if base and not value.args:
+            return base, f"{base}.{called.attr}()"
+    return None, ""
 
 
 def _is_cache(decorator):

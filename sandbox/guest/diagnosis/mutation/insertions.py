@@ -13,7 +13,6 @@ from .definitions import assigned_in, container_text, initial_text
 from .mutant import (
     AIMED,
     FIRST,
-    LIKELY,
     POSSIBLE,
     UNLIKELY,
     Mutant,
@@ -50,6 +49,9 @@ def insertions_of(function, executed, definitions):
     yield from _fresh_caches(node, ends)
     if is_method and node.name != "__init__":
         yield from _kept_state(function, definitions, ends)
+    if function.owner is not None:
+        yield from _own_containers(function, definitions, names, ends)
+        yield from _normalised(function, definitions, names, ends)
     if any(isinstance(one, ast.Return) and one.value is not None for one in ast.walk(node)):
         for name in names[1 if is_method else 0 :][:2]:
             yield ends.at_start(f"return {name}", UNLIKELY, f"if it returned its argument `{name}` at once")
@@ -194,6 +196,22 @@ def _kept_state(function, definitions, ends):
         yield ends.at_start(text, POSSIBLE, f"with `{text}` at its start")
 
 
+def _own_containers(function, definitions, names, ends):
+    """With containers of its own where the class has one for all."""
+    if function.node.name in ("__init__", "__init_subclass__") and names:
+        for name in definitions.state(function.owner).shared[:_MAX_ATTRIBUTES]:
+            attribute = f"{names[0]}.{name}"
+            yield ends.at_start(copying(attribute), AIMED, f"with a `{attribute}` of its own")
+
+
+def _normalised(function, definitions, names, ends):
+    """With arguments converted as other methods of the class convert those of that name."""
+    state = definitions.state(function.owner)
+    for name in names:
+        for text in state.conversions.get(name, ()) if function.node not in state.converting else ():
+            yield ends.at_start(f"{name} = {text}", AIMED, f"with `{name} = {text}` at its start")
+
+
 def _moved(node, names, definitions, ends):
     """With attributes of arguments left empty once they are read: moved, not copied."""
     read, written = {}, set()
@@ -242,9 +260,9 @@ def _handed_on(function, executed, definitions):
         for name, value in list(missing.items())[:_MAX_ARGUMENTS]:
             kept = [one for one in sorted(own) if _means(one, name)]
             if name in names:
-                yield _with_keyword(call, name, name, LIKELY)
+                yield _with_keyword(call, name, name, AIMED)
             elif kept:
-                yield _with_keyword(call, name, f"self.{kept[0]}", LIKELY)
+                yield _with_keyword(call, name, f"self.{kept[0]}", AIMED)
             elif isinstance(value, ast.Constant) and type(value.value) is bool:
                 yield _with_keyword(call, name, str(not value.value), POSSIBLE)
 

@@ -1,16 +1,17 @@
-"""Changes of how long a value holds: an attribute that is put back at the end, a variable that a function inside takes anew."""
+"""Changes of how long a value holds: an attribute that is put back at the end, a variable that is read anew."""
 
 # Nodes with a position are told by their attributes.
 # pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import ast
+import copy
 
 from ..syntax_trees import DEFINITIONS, has_docstring, own_attribute
 from .definitions import assigned_in, initial_text
 from .mutant import AIMED, Mutant, braced, filled, has_run, local_names, parsed
 
-_MAX_ATTRIBUTES, _MAX_INNER = 3, 4
+_MAX_ATTRIBUTES, _MAX_INNER, _MAX_VARIABLES = 3, 4, 4
 _INNER = (ast.Lambda, *DEFINITIONS)
 
 
@@ -56,6 +57,48 @@ def taken_anew(function, executed):
                 body = filled(_body_of(inner), **{name: value})
                 fields = {"body": body[0] if isinstance(inner, ast.Lambda) else body}
                 yield Mutant(inner, fields, inner, AIMED, "with {} evaluated anew in {}", value, inner)
+
+
+def read_anew(function, executed):
+    """Yield changes of what is done with variables after calls: with what they were set to read once more."""
+    first = int(has_docstring(function.body))
+    calls = sorted(
+        {one.lineno for one in ast.walk(function) if isinstance(one, ast.Call) and has_run(one, executed)}
+    )
+    bound: dict = {}
+    for node in ast.walk(function):
+        for target, value in assigned_in(node):
+            if isinstance(target, ast.Name):
+                bound.setdefault(target.id, []).append((node, value))
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            bound.setdefault(node.target.id, []).extend([None, None])
+    once = {name: found[0] for name, found in bound.items() if len(found) == 1}
+    made = 0
+    for name, (node, value) in once.items():
+        after = next((line for line in calls if line > node.end_lineno), None)
+        if after is None or not isinstance(value, (ast.Attribute, ast.Subscript)) or made >= _MAX_VARIABLES:
+            continue
+        late = _Late(name, value, after)
+        body = [late.visit(copy.deepcopy(one)) for one in function.body[first:]]
+        if late.at is not None:
+            made += 1
+            fields = {"body": [*function.body[:first], *body]}
+            text = "with {} read once more from line " + str(late.at.lineno) + " on"
+            yield Mutant(function, fields, node, AIMED, text, value)
+
+
+class _Late(ast.NodeTransformer):
+    """Puts an expression in the place of a variable that is read after a line."""
+
+    def __init__(self, name, value, line):
+        self._name, self._value, self._line = name, value, line
+        self.at = None
+
+    def visit_Name(self, node):
+        if node.id != self._name or node.lineno <= self._line or not isinstance(node.ctx, ast.Load):
+            return node
+        self.at = self.at or node
+        return copy.deepcopy(self._value)
 
 
 def _body_of(inner):

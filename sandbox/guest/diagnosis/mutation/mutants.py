@@ -11,7 +11,7 @@ import copy
 from ..syntax_trees import has_docstring
 from .definitions import assigned_in
 from .insertions import insertions_of
-from .lifetimes import put_back, taken_anew
+from .lifetimes import put_back, read_anew, taken_anew
 from .mutant import (
     AIMED,
     FIRST,
@@ -66,6 +66,8 @@ _REMOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete, ast.Raise, ast.Re
 _MOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.If)
 _ITERATORS = "map", "filter", "zip", "enumerate", "reversed", "iter"
 _LOOK_UPS = "get", "setdefault"
+_KEEPING = "append", "appendleft", "add", "insert", "setdefault", "put"
+_SHALLOW = "list", "dict", "set"
 _CONVERTING = (
     "strip", "lstrip", "rstrip", "lower", "upper", "casefold", "title", "copy", "deepcopy", "sorted", "reversed", "list",
     "tuple", "set", "str", "int", "abs",
@@ -104,6 +106,7 @@ def mutants_of(changed, executed, definitions, at_any_time=None):
     yield from other_keys(function, executed)
     yield from put_back(changed, executed)
     yield from taken_anew(function, executed)
+    yield from read_anew(function, executed)
 
 
 class _Names:
@@ -308,7 +311,7 @@ def _unwrapped(node):
         return
     if name in _CONVERTING or (node.args and not _is_class(node.func)):
         same = {"func": expression("[_it].pop", node, _it=value), "args": []}
-        likelihood = POSSIBLE if name in _CONVERTING else UNLIKELY
+        likelihood = AIMED if name in _CONVERTING else UNLIKELY
         yield Mutant(node, same, node, likelihood, "with {} for {}", value, node)
 
 
@@ -347,6 +350,7 @@ def _calls(node, names):
     if cached_at:
         yield from _uncached(node, cached_at)
     yield from _other_end(node)
+    yield from _deep_copies(node)
     if node not in names.effects:
         yield from _unwrapped(node)
     called = getattr(node.func, "attr", None)
@@ -357,7 +361,7 @@ def _calls(node, names):
             "func": expression("_to.insert", node, _to=node.func.value),
             "args": [expression("0", node), *node.args],
         }
-        yield Mutant(node, first, node, UNLIKELY, "with {} at the front in {}", node.args[0], node)
+        yield Mutant(node, first, node, AIMED, "with {} at the front in {}", node.args[0], node)
     elif called == "update" and len(node.args) == 1 and not node.keywords:
         new = "{_k: _v for _k, _v in dict(_it).items() if _k not in _to}"
         given = expression(new, node, _it=node.args[0], _to=node.func.value)
@@ -375,22 +379,36 @@ def _calls(node, names):
     for index, one in enumerate(node.args):
         if isinstance(one, _READ):
             given = [*node.args[:index], copied(one), *node.args[index + 1 :]]
-            yield Mutant(node, {"args": given}, node, POSSIBLE, "with a copy of {} in {}", one, node)
+            likelihood = AIMED if called in _KEEPING else POSSIBLE
+            yield Mutant(node, {"args": given}, node, likelihood, "with a copy of {} in {}", one, node)
         if isinstance(one, ast.Name):
             for name in names.others(one.id):
                 yield Mutant(one, {"id": name}, node, UNLIKELY, "with `" + name + "` for {} in {}", one, node)
 
 
-def _copies(owner, field, value):
+def _copies(owner, field, value, likelihood=POSSIBLE):
     if isinstance(value, (*_READ, ast.IfExp, ast.BoolOp)):
-        yield Mutant(owner, {field: copied(value)}, value, POSSIBLE, "with a copy of {}", value)
+        yield Mutant(owner, {field: copied(value)}, value, likelihood, "with a copy of {}", value)
+
+
+def _deep_copies(node):
+    """With a deep copy for a shallow one."""
+    is_method = isinstance(node.func, ast.Attribute) and not node.args and node.func.attr == "copy"
+    is_made = getattr(node.func, "id", None) in _SHALLOW and len(node.args) == 1
+    if is_method or (is_made and isinstance(node.args[0], _READ)):
+        deep = {"func": expression("__import__('copy').deepcopy", node), "args": [copy.copy(node)]}
+        yield Mutant(node, deep, node, AIMED, "with a deep copy for {}", node)
 
 
 def _values(node, names):
     value = node.value
     if value is None:
         return
-    yield from _copies(node, "value", value)
+    if isinstance(node, ast.Return):
+        is_kept = isinstance(value, (ast.Attribute, ast.Subscript))
+    else:
+        is_kept = any(isinstance(one, (ast.Attribute, ast.Subscript)) for one in node.targets)
+    yield from _copies(node, "value", value, AIMED if is_kept else POSSIBLE)
     called = value.func if isinstance(value, ast.Call) else None
     name = last_name(called)
     if isinstance(value, ast.GeneratorExp) or name in _ITERATORS or names.definitions.is_generator(name):
@@ -430,9 +448,9 @@ def _is_class(called):
 
 def _loops(node, names):
     taken = expression("list(_it)", node.iter, _it=node.iter)
-    yield Mutant(node, {"iter": taken}, node.iter, POSSIBLE, "over a copy of {}", node.iter)
+    yield Mutant(node, {"iter": taken}, node.iter, AIMED, "over a copy of {}", node.iter)
     backwards = expression("reversed(list(_it))", node.iter, _it=node.iter)
-    yield Mutant(node, {"iter": backwards}, node.iter, UNLIKELY, "with {} in reverse", node.iter)
+    yield Mutant(node, {"iter": backwards}, node.iter, AIMED, "with {} in reverse", node.iter)
 
 
 def _skipping(node):
@@ -458,7 +476,7 @@ def _for(node, names):
         if isinstance(one, ast.Name):
             store = parsed(copying(one.id), one)
             yield Mutant(
-                node, {"body": [*store, *node.body]}, node, POSSIBLE, "with a copy of {} each time", one
+                node, {"body": [*store, *node.body]}, node, AIMED, "with a copy of {} each time", one
             )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 
+from ..job import guarded
 from .functions import functions_in
 from .mutant import AIMED, FIRST, LIKELY, UNLIKELY
 from .mutants import mutants_of
@@ -18,6 +20,27 @@ _OF_LIKELIHOOD, _OF_POSITION, _OF_LINE = 12, 0.05, 10
 
 _AHEAD = 4
 """Functions whose aimed changes are made at a time."""
+
+
+class _Kind:
+    """Changes of one kind: those that wait, and how many there have been."""
+
+    def __init__(self):
+        self.waiting: list = []
+        self._count = self._taken = 0
+
+    def add(self, change):
+        heapq.heappush(self.waiting, change)
+        self._count += 1
+
+    def take(self):
+        self._taken += 1
+        return heapq.heappop(self.waiting)
+
+    @property
+    def next_turn(self):
+        """Number to compare with other kinds: the least is the next. Infinite if none waits."""
+        return (self._taken + 1) * math.sqrt(self._count) if self.waiting else math.inf
 
 
 class Plan:
@@ -60,40 +83,41 @@ class Plan:
             yield heapq.heappop(waiting)
 
     def _aimed(self):
-        """Yield aimed changes, one of each kind in turn, those with the least keys first."""
-        kinds, turns, made = {}, deque(), 0
-        while made < len(self._functions) or turns:
-            for number in range(made, min(made + _AHEAD, len(self._functions))):
-                made += 1
+        """Yield aimed changes: the kinds in turn, those of which there are few more often."""
+        kinds: dict = {}
+        made, total = 0, len(self._functions)
+        while made < total or kinds:
+            for number in range(made, min(made + _AHEAD, total)):
                 for one in self._of_function(number):
                     if one[3].likelihood == AIMED:
-                        if one[3].kind not in kinds:
-                            turns.append(one[3].kind)
-                        heapq.heappush(kinds.setdefault(one[3].kind, []), one)
-            if turns:
-                yield heapq.heappop(kinds[turns[0]])
-                turns.rotate(-1)
-                if not kinds[turns[-1]]:
-                    del kinds[turns.pop()]
+                        kinds.setdefault(one[3].kind, _Kind()).add(one)
+            made = min(made + _AHEAD, total)
+            kinds = {name: one for name, one in kinds.items() if one.waiting or made < total}
+            kind = min(kinds.values(), key=lambda one: one.next_turn, default=None)
+            if kind is not None and kind.waiting:
+                yield kind.take()
 
     def _of_function(self, number):
         """[(key, its place among all, function, change)] of those of one function."""
         if number not in self._made:
-            self._made[number] = list(self._changed(number))
+            self._made[number] = self._changed(number) or []
         return self._made[number]
 
+    @guarded
     def _changed(self, number):
-        """Yield the same, the most likely first. The least keys come first."""
+        """The same, made now."""
         index, path, function, executed = self._functions[number]
         scores, run = self._scores.get(path, {}), None
         if self._spectrum["all_lines"]:
             run = executed | self._outside.get(path, set())
         mutants = mutants_of(function, executed, self._definitions, run)
         ordered = sorted(mutants, key=lambda one: one.likelihood)
+        made = []
         for position, one in enumerate(one for one in ordered if (path, one.line) != self._raised):
             doubt = 1 - scores.get(one.line, 0)
             key = index + _OF_LIKELIHOOD * one.likelihood + _OF_POSITION * position + _OF_LINE * doubt
-            yield key, (number, position), function, one
+            made.append((key, (number, position), function, one))
+        return made
 
     def _order(self):
         """[(index, path, function, lines that run)], the most suspect first; the index of such as run at import alone is higher."""
@@ -103,7 +127,7 @@ class Plan:
         tested, at_import = [], []
         for filename, tree in self._definitions.trees.items():
             path = self._job.relative(filename)
-            scores = self._scores.get(path)
+            scores = self._scores.get(path, {})
             for function in functions_in(filename, tree):
                 if not self._loaded.has(function):
                     continue

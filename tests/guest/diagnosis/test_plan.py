@@ -1,0 +1,66 @@
+"""The order in which changes are tried."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from sandbox.guest.diagnosis.mutation.definitions import Definitions
+from sandbox.guest.diagnosis.mutation.plan import Plan
+
+OFTEN = """\
+def f{0}(a, b):
+    for one in reversed(a):
+        b.append(one)
+    return a + b if a > b else len(a) + 2
+"""
+SELDOM = """\
+class Walk:
+    def __init__(self, found):
+        self.depth, self.found = 0, found
+
+    def visit(self, depth):
+        self.depth = depth
+        self.found.append(self.depth)
+"""
+
+
+def plan(text: str, **spectrum: Any) -> list[tuple[str, str]]:
+    """(function, change) of a module whose lines have all run, the first lines being the most suspect."""
+    tree, lines = ast.parse(text), text.splitlines()
+    job: Any = SimpleNamespace(
+        relative=lambda name: Path(name).name, read=lambda name: {"named": [], "ranking": []}
+    )
+    loaded: Any = SimpleNamespace(has=lambda function: True)
+    every = [("shop.py", number, 1 - number / 10_000) for number in range(1, len(lines) + 1)]
+    given = {"plain": {}, "outside": [], "all_lines": True, **spectrum}
+    made = Plan(job, given, loaded, Definitions({"/workspace/shop.py": tree}), every, {})
+    return [(function.name, mutant.describe(lines)) for function, mutant in made.changes()]
+
+
+def test_a_kind_of_which_there_are_few_comes_early_though_its_function_is_the_last() -> None:
+    many = "".join(map(OFTEN.format, range(60)))
+    order = plan(many + SELDOM)
+    put_back = order.index(("Walk.visit", "with `self.depth` at its end as it was before"))
+    assert len(order) > 1000
+    assert put_back < 60
+
+
+def test_each_change_comes_once() -> None:
+    order = plan(OFTEN.format(1) + OFTEN.format(2) + SELDOM)
+    assert len(order) == len(set(order)) > 50
+
+
+def test_of_one_kind_the_most_suspect_function_comes_first() -> None:
+    order = [
+        name for name, change in plan("".join(map(OFTEN.format, range(9)))) if change.endswith("in reverse")
+    ]
+    assert order == [f"f{number}" for number in range(9)]
+
+
+def test_a_change_of_the_line_that_raised_is_none() -> None:
+    told = {change for _, change in plan(OFTEN.format(1), plain={"path": "shop.py", "line": 4})}
+    assert "with `b.append(one)` after the block of `for one in reversed(a):…`, not in it" in told
+    assert not any("a > b" in one for one in told)
