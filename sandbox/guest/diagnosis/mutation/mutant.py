@@ -45,7 +45,7 @@ class Mutant:
 
     @property
     def kind(self):
-        """What it does, without the names."""
+        """Its text without the names in it: the same for all changes that do the same."""
         return _NAMES.sub("", self._text[0])
 
     def describe(self, lines):
