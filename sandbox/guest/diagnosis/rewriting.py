@@ -20,6 +20,7 @@ from .syntax_trees import (
     constant_value,
     has_docstring,
     imported_modules,
+    index_of,
     is_of_pytest,
     leaves_block,
     mentions_pytest,
@@ -343,9 +344,7 @@ class _Module(ast.NodeTransformer):
         text = short_text(node.value)
         node.value = self._wrap(node.value, sites.ITEM, text, None)
         base = self._rewriter.sites[self._deps[-1]]
-        key = node.slice
-        if type(key).__name__ == "Index":  # before 3.9
-            key = key.value
+        key = index_of(node)
         constant, key_site = None, None
         if isinstance(key, ast.Constant):
             constant = key.value

@@ -33,6 +33,12 @@ def leaves_block(statement):
     )
 
 
+def index_of(subscript):
+    """The expression in brackets, which Python 3.8 wraps."""
+    index = subscript.slice
+    return index.value if type(index).__name__ == "Index" else index
+
+
 def imported_modules(tree):
     """Return the names that are bound to modules by imports at the top, whose attributes need no record."""
     found = set()

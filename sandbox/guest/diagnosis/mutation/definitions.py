@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 
-from ..syntax_trees import DEFINITIONS, assigns_each, own_attribute, parameters
+from ..syntax_trees import DEFINITIONS, assigns_each, index_of, own_attribute, parameters
 from .mutant import last_name
 
 _MAX_BASES = 8
@@ -129,19 +129,19 @@ class State:
         """Names of all that they speak of."""
         self.assigned: list = []
         """Names of those that constructors set."""
-        self.shared: list = []
-        """Those that are containers of the class, for all its objects."""
+        self.of_class: list = []
+        """Names of those that are containers of the class, for all its objects."""
         self.conversions: dict = {}
-        """Name of a parameter -> texts of what methods make of it before they use it: `key.lower()`, `self._clean(key)`."""
+        """Parameter -> [(receiver or None, text)] of what methods make of it before they use it: ("self", "self.clean(key)")."""
         self.converting: set = set()
-        """Methods that do."""
+        """(method, parameter) where one does."""
         called, setting = {}, set()
         for method in methods:
-            for name, text in _conversions_in(method):
-                self.converting.add(method)
+            for name, *made in _conversions_in(method):
+                self.converting.add((method, name))
                 known = self.conversions.setdefault(name, [])
-                if text not in known and len(known) < _MAX_CONVERSIONS:
-                    known.append(text)
+                if made not in known and len(known) < _MAX_CONVERSIONS:
+                    known.append(made)
             for node in ast.walk(method):
                 if own_attribute(node):
                     self.attributes.add(node.attr)
@@ -158,8 +158,9 @@ class State:
             for target, value in assigned_in(node):
                 if isinstance(target, ast.Name):  # a field of a data class, or a default for all objects
                     self._add(target.id, _default_of(value))
-                    if isinstance(value, (ast.List, ast.Dict, ast.Set)) or container_text(value):
-                        self.shared.append(target.id)
+                    is_container = isinstance(value, (ast.List, ast.Dict, ast.Set)) or container_text(value)
+                    if is_container and target.id not in (*self.assigned, *self.of_class, "__slots__"):
+                        self.of_class.append(target.id)
         self.refreshing = [name for name in called if name in setting]
         """Names of methods that others call for their effect alone, `self.build_index()`, and that set attributes."""
 
@@ -171,35 +172,38 @@ class State:
 
 
 def _conversions_in(method):
-    """Yield (parameter, text of its conversion) of what a method assigns to it, or takes as a key."""
+    """Yield (parameter, receiver of its conversion, text of that) of what a method assigns to it, or takes as a key."""
     names = set(parameters(method.args)) - {"self", "cls"}
     for node in ast.walk(method):
         if isinstance(node, ast.Assign):
             made = [(node.value, one.id) for one in node.targets if isinstance(one, ast.Name)]
         elif isinstance(node, ast.Subscript):
-            made = [(node.slice, None)]
+            made = [(index_of(node), None)]
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn)):
             made = [(node.left, None)]
         else:
             continue
         for value, target in made:
-            name, text = _conversion(value)
+            name, receiver, text = _conversion(value, names)
             if name in names and target in (None, name):
-                yield name, text
+                yield name, receiver, text
 
 
-def _conversion(value):
-    """(name, text) of a call that converts a variable: `str(name)`, `self.clean(name)`, `name.lower()`; else (None, "")."""
+def _conversion(value, names):
+    """(name, receiver or None, text) of a call that converts a variable; else (None, None, "").
+
+    `str(name)`, `self.clean(name)`, `name.lower()`; not a call of what is itself among `names`.
+    """
     if isinstance(value, ast.Call) and not value.keywords:
         called, given = value.func, [one.id for one in value.args if isinstance(one, ast.Name)]
-        if isinstance(called, ast.Name) and len(given) == len(value.args) == 1:
-            return given[0], f"{called.id}({given[0]})"
+        if isinstance(called, ast.Name) and called.id not in names and len(given) == len(value.args) == 1:
+            return given[0], None, f"{called.id}({given[0]})"
         base = getattr(called.value, "id", None) if isinstance(called, ast.Attribute) else None
         if base in ("self", "cls") and len(given) == len(value.args) == 1:
-            return given[0], f"{base}.{called.attr}({given[0]})"
+            return given[0], base, f"{base}.{called.attr}({given[0]})"
         if base and not value.args:
-            return base, f"{base}.{called.attr}()"
-    return None, ""
+            return base, None, f"{base}.{called.attr}()"
+    return None, None, ""
 
 
 def _is_cache(decorator):

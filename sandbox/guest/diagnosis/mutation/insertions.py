@@ -8,7 +8,7 @@ import ast
 import copy
 
 from ..sites import MUTATORS
-from ..syntax_trees import has_docstring, own_attribute, parameters
+from ..syntax_trees import has_docstring, index_of, leaves_block, own_attribute, parameters
 from .definitions import assigned_in, container_text, initial_text
 from .mutant import (
     AIMED,
@@ -27,8 +27,8 @@ from .mutant import (
 
 _MAX_ATTRIBUTES, _MAX_KEYS, _MAX_CALLED = 6, 3, 3
 _MAX_ARGUMENTS, _MAX_MOVED = 4, 4
-_MAX_BEFORE = 4
-"""Statements before a loop."""
+_MAX_BEFORE, _MAX_LATER = 4, 4
+"""Statements before a loop; behind one that leaves a block."""
 _MIN_COMMON = 5
 """Characters that names have in common which mean the same."""
 _LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
@@ -169,9 +169,9 @@ def _kept_state(function, definitions, ends):
         if own_attribute(one):
             if isinstance(one.ctx, ast.Store):
                 assigned.add(one.attr)
-        elif isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Name):
+        elif isinstance(one, ast.Subscript) and isinstance(index_of(one), ast.Name):
             if not isinstance(one.ctx, ast.Load):
-                keys[one.slice.id] = True
+                keys[index_of(one).id] = True
         elif isinstance(one, ast.Call):
             if own_attribute(one.func):
                 called.add(one.func.attr)
@@ -199,7 +199,7 @@ def _kept_state(function, definitions, ends):
 def _own_containers(function, definitions, names, ends):
     """With containers of its own where the class has one for all."""
     if function.node.name in ("__init__", "__init_subclass__") and names:
-        for name in definitions.state(function.owner).shared[:_MAX_ATTRIBUTES]:
+        for name in definitions.state(function.owner).of_class[:_MAX_ATTRIBUTES]:
             attribute = f"{names[0]}.{name}"
             yield ends.at_start(copying(attribute), AIMED, f"with a `{attribute}` of its own")
 
@@ -208,8 +208,10 @@ def _normalised(function, definitions, names, ends):
     """With arguments converted as other methods of the class convert those of that name."""
     state = definitions.state(function.owner)
     for name in names:
-        for text in state.conversions.get(name, ()) if function.node not in state.converting else ():
-            yield ends.at_start(f"{name} = {text}", AIMED, f"with `{name} = {text}` at its start")
+        is_converted = (function.node, name) in state.converting
+        for receiver, text in state.conversions.get(name, ()) if not is_converted else ():
+            if receiver is None or receiver == names[0]:
+                yield ends.at_start(f"{name} = {text}", AIMED, f"with `{name} = {text}` at its start")
 
 
 def _moved(node, names, definitions, ends):
@@ -295,6 +297,13 @@ def _of_statement(owner, field, block, index):
         yield Mutant(
             owner, {field: [*block[:index], guarded]}, one, AIMED, "with what follows {} in a `finally`", one
         )
+    if leaves_block(one):
+        for number, later in enumerate(rest[:_MAX_LATER]):
+            if isinstance(later, _MOVABLE):
+                moved = [*block[:index], later, one, *rest[:number], *rest[number + 1 :]]
+                yield Mutant(
+                    owner, {field: moved}, later, AIMED, "with {} before {}, not after it", later, one
+                )
     if not isinstance(one, _COMPOUND) or getattr(one, "orelse", None):
         return
     if isinstance(one, (ast.For, ast.While)):

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import ast
 import copy
+import math
+from collections import Counter
 
 from ..syntax_trees import DEFINITIONS, has_docstring, own_attribute
 from .definitions import assigned_in, initial_text
@@ -62,29 +64,28 @@ def taken_anew(function, executed):
 def read_anew(function, executed):
     """Yield changes of what is done with variables after calls: with what they were set to read once more."""
     first = int(has_docstring(function.body))
-    calls = sorted(
-        {one.lineno for one in ast.walk(function) if isinstance(one, ast.Call) and has_run(one, executed)}
+    called = sorted(
+        one.lineno for one in ast.walk(function) if isinstance(one, ast.Call) and has_run(one, executed)
     )
-    bound: dict = {}
+    bindings, read = Counter(), {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            read[node.id] = max(node.lineno, read.get(node.id, 0))
+        elif not isinstance(node, ast.keyword):
+            bindings[getattr(node, "id", getattr(node, "arg", getattr(node, "name", None)))] += 1
+    made = 0
     for node in ast.walk(function):
         for target, value in assigned_in(node):
-            if isinstance(target, ast.Name):
-                bound.setdefault(target.id, []).append((node, value))
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            bound.setdefault(node.target.id, []).extend([None, None])
-    once = {name: found[0] for name, found in bound.items() if len(found) == 1}
-    made = 0
-    for name, (node, value) in once.items():
-        after = next((line for line in calls if line > node.end_lineno), None)
-        if after is None or not isinstance(value, (ast.Attribute, ast.Subscript)) or made >= _MAX_VARIABLES:
-            continue
-        late = _Late(name, value, after)
-        body = [late.visit(copy.deepcopy(one)) for one in function.body[first:]]
-        if late.at is not None:
-            made += 1
-            fields = {"body": [*function.body[:first], *body]}
-            text = "with {} read once more from line " + str(late.at.lineno) + " on"
-            yield Mutant(function, fields, node, AIMED, text, value)
+            name = getattr(target, "id", None)
+            is_read = isinstance(value, (ast.Attribute, ast.Subscript)) and bindings[name] == 1
+            after = next((line for line in called if line > node.end_lineno), math.inf)
+            if is_read and after < read.get(name, 0) and made < _MAX_VARIABLES:
+                made += 1
+                late = _Late(name, value, after)
+                body = [late.visit(copy.deepcopy(one)) for one in function.body[first:]]
+                fields = {"body": [*function.body[:first], *body]}
+                text = "with {} read once more from line {} on"
+                yield Mutant(function, fields, node, AIMED, text, value, str(late.first_line))
 
 
 class _Late(ast.NodeTransformer):
@@ -92,12 +93,12 @@ class _Late(ast.NodeTransformer):
 
     def __init__(self, name, value, line):
         self._name, self._value, self._line = name, value, line
-        self.at = None
+        self.first_line = 0
 
     def visit_Name(self, node):
         if node.id != self._name or node.lineno <= self._line or not isinstance(node.ctx, ast.Load):
             return node
-        self.at = self.at or node
+        self.first_line = self.first_line or node.lineno
         return copy.deepcopy(self._value)
 
 

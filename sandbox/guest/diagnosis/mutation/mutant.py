@@ -11,10 +11,10 @@ import re
 from ..syntax_trees import DEFINITIONS
 
 _MAX_TEXT = 70
-_NAMES = re.compile("`[^`]*`")
+_QUOTED, _WORD = re.compile("`[^`]*`"), re.compile(r"\w+")
 _EFFECTS = (ast.Expr, ast.Return, ast.Raise, *DEFINITIONS)
 _BLUNT = "without", "if it returned at once"
-FIRST, AIMED, LIKELY, POSSIBLE, UNLIKELY = -8, -1, 0, 1, 2
+FIRST, AIMED, LIKELY, POSSIBLE, UNLIKELY = range(-2, 3)
 """Promise of a kind of change; up to `AIMED`: it mends one kind of fault, and few places of a program have it."""
 
 
@@ -46,7 +46,7 @@ class Mutant:
     @property
     def kind(self):
         """Its text without the names in it: the same for all changes that do the same."""
-        return _NAMES.sub("", self._text[0])
+        return _QUOTED.sub(lambda quoted: _WORD.sub("", quoted[0]), self._text[0])
 
     def describe(self, lines):
         """Describe the change, with the source of its parts."""

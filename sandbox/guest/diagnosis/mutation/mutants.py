@@ -8,7 +8,7 @@ import ast
 import builtins
 import copy
 
-from ..syntax_trees import has_docstring
+from ..syntax_trees import has_docstring, leaves_block
 from .definitions import assigned_in
 from .insertions import insertions_of
 from .lifetimes import put_back, read_anew, taken_anew
@@ -48,6 +48,11 @@ _COMPARED = {
     ast.In: (ast.NotIn,),
     ast.NotIn: (ast.In,),
 }
+_SILENT = (ast.Pass, ast.Continue, ast.Global, ast.Nonlocal)
+"""Statements whose lines some versions of Python don't tell of."""
+_EFFECTIVE = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
+_ASKING = ("isinstance", "issubclass", "hasattr", "callable", "len", "type")
+"""Functions without effects."""
 _OPPOSITE = {ast.Eq, ast.NotEq}, {ast.In, ast.NotIn}
 _SIGNS = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.NotIn: "not in",
@@ -115,7 +120,9 @@ class _Names:
     def __init__(self, function, definitions, owner, at_any_time):
         self.definitions = definitions
         self.settled = {}
-        """Conditions of blocks that had only one outcome: which."""
+        """Condition of an `if` -> the only outcome it had."""
+        self.flags = []
+        """Variables and attributes that are conditions of their own."""
         self.constructs = function.name == "__init__"
         self.of_class = sorted(definitions.state(owner).attributes) if owner else []
         self.locals = local_names(function)
@@ -129,10 +136,12 @@ class _Names:
         self.repeated = set()
         """Assignments in loops."""
         for node in ast.walk(function):
-            if at_any_time is not None and isinstance(node, (ast.If, ast.While)):
+            if at_any_time is not None and isinstance(node, ast.If):
                 outcome = _only_outcome(node, at_any_time)
                 if outcome is not None:
                     self.settled[node.test] = outcome
+            if isinstance(node, ast.If):
+                self._add_flags(node.test)
             if isinstance(node, (ast.For, ast.While)):
                 self.repeated.update(one for one in ast.walk(node) if isinstance(one, ast.Assign))
             elif isinstance(node, ast.Expr):
@@ -151,6 +160,13 @@ class _Names:
             elif isinstance(node, ast.Constant) and type(node.value) is str:
                 if 0 < len(node.value) <= _MAX_SHORT and node.value not in self.texts:
                     self.texts.append(node.value)
+
+    def _add_flags(self, test):
+        parts = test.values if isinstance(test, ast.BoolOp) else [test]
+        known = {ast.dump(one) for one in self.flags}
+        self.flags += [
+            one for one in parts if isinstance(one, (ast.Name, ast.Attribute)) and ast.dump(one) not in known
+        ]
 
     def others(self, name):
         return [one for one in self.locals if one not in (name, "self", "cls")][:_MAX_NAMES]
@@ -173,6 +189,8 @@ def _of_block(owner, field, block, executed, names):
             changed = [*block[:index], *parsed(copying(name), one), *block[index:]]
             yield Mutant(owner, {field: changed}, one, AIMED, "with a copy of `" + name + "` before {}", one)
         following = block[index + 1] if index + 1 < len(block) else None
+        if leaves_block(one):
+            continue  # what follows is moved by `insertions_of`
         if isinstance(one, _MOVABLE) and isinstance(following, _MOVABLE) and following.lineno in executed:
             moved = [*block[:index], following, one, *block[index + 2 :]]
             yield Mutant(owner, {field: moved}, one, POSSIBLE, "with {} after {}", one, following)
@@ -222,16 +240,34 @@ def _read(target):
 
 
 def _only_outcome(node, executed):
-    """The outcome that the condition of a block has had alone, by the lines that have run; None if it may have had both."""
+    """The only outcome that the condition of an `if` had, by the lines that have run; None if it may have had both.
+
+    None, too, for one with calls: without them, more would be different.
+    """
 
     def is_left_out(block):
-        if not block or block[0].lineno <= node.test.end_lineno:
+        is_told = any(not isinstance(one, _SILENT) and not _is_docstring(one) for one in block)
+        if not is_told or block[0].lineno <= node.test.end_lineno:
             return False  # its lines don't tell
         return executed.isdisjoint(range(block[0].lineno, block[-1].end_lineno + 1))
 
+    for one in ast.walk(node.test):
+        if isinstance(one, _EFFECTIVE) and last_name(getattr(one, "func", None)) not in _ASKING:
+            return None
     if is_left_out(node.body):
         return False
-    return True if isinstance(node, ast.If) and is_left_out(node.orelse) else None
+    return True if is_left_out(node.orelse) else None
+
+
+def _wider(node, names):
+    """With another variable or attribute that the function asks for elsewhere, where one is asked for."""
+    parts = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
+    if not all(isinstance(one, (ast.Name, ast.Attribute)) for one in parts):
+        return
+    asked = {ast.dump(one) for one in parts}
+    for flag in [one for one in names.flags if ast.dump(one) not in asked][:_MAX_NAMES]:
+        either = expression("_a or _b", node.test, _a=node.test, _b=flag)
+        yield Mutant(node, {"test": either}, node.test, AIMED, "if {} were enough for {}", flag, node.test)
 
 
 def _conditions(node, names):
@@ -396,7 +432,8 @@ def _deep_copies(node):
     is_method = isinstance(node.func, ast.Attribute) and not node.args and node.func.attr == "copy"
     is_made = getattr(node.func, "id", None) in _SHALLOW and len(node.args) == 1
     if is_method or (is_made and isinstance(node.args[0], _READ)):
-        deep = {"func": expression("__import__('copy').deepcopy", node), "args": [copy.copy(node)]}
+        func = expression("__import__('copy').deepcopy", node)
+        deep = {"func": func, "args": [copy.copy(node)], "keywords": []}
         yield Mutant(node, deep, node, AIMED, "with a deep copy for {}", node)
 
 
@@ -521,6 +558,7 @@ def _first_word(name):
 
 _MAKERS = (
     ((ast.If, ast.IfExp, ast.While), _conditions),
+    (ast.If, _wider),
     (ast.comprehension, _filters),
     (ast.BoolOp, _operands),
     (ast.Compare, _comparisons),

@@ -449,8 +449,7 @@ class _Report:
         self._is_first, self._more = True, more
         self._ends = None if seconds is None else time.monotonic() + seconds
         self._quick = QuickFailures()
-        if is_changed:
-            self._quick.begin()
+        self._quick.begin()
 
     @property
     def is_waiting(self):

@@ -1,4 +1,4 @@
-"""Which changes are tried, and in which order."""
+"""The order in which changes are tried."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _AHEAD = 4
 
 
 class _Kind:
-    """Changes of one kind: those that wait, and how many there have been."""
+    """Changes of one kind that wait for their turn."""
 
     def __init__(self):
         self.waiting: list = []
-        self._count = self._taken = 0
+        self._added = self._removed = 0
 
     def add(self, change):
         heapq.heappush(self.waiting, change)
-        self._count += 1
+        self._added += 1
 
     def take(self):
-        self._taken += 1
+        self._removed += 1
         return heapq.heappop(self.waiting)
 
     @property
     def next_turn(self):
         """Number to compare with other kinds: the least is the next. Infinite if none waits."""
-        return (self._taken + 1) * math.sqrt(self._count) if self.waiting else math.inf
+        return (self._removed + 1) * math.sqrt(self._added) if self.waiting else math.inf
 
 
 class Plan:
@@ -63,14 +63,14 @@ class Plan:
     def changes(self):
         """Yield (function, change of it), the most promising first.
 
-        Aimed changes, of which there are few, take turns with the others, and so do their kinds: each reaches all
-        functions soon.
+        The first, the aimed and the common ones take turns, and so do the kinds of aimed ones, of which there are few:
+        each reaches all functions soon.
         """
         first, common = self._ranked(FIRST, FIRST), self._ranked(LIKELY, UNLIKELY)
-        yield from (one[2:] for one in _in_turn(first, self._aimed(), common))
+        yield from (one[2:] for one in _in_turn(first, self._aimed(), common) if one is not None)
 
     def _ranked(self, least, most):
-        """Yield the changes of some likelihoods by their keys."""
+        """Yield the changes of some likelihoods by their keys, and None from time to time as long as there is none."""
         waiting: list = []
         for number, (index, *_) in enumerate(self._functions):
             # No change of this function or a later one comes before these.
@@ -79,6 +79,8 @@ class Plan:
             for one in self._of_function(number):
                 if least <= one[3].likelihood <= most:
                     heapq.heappush(waiting, one)
+            if not waiting and number % _AHEAD == 0:
+                yield None
         while waiting:
             yield heapq.heappop(waiting)
 
@@ -105,15 +107,21 @@ class Plan:
 
     @guarded
     def _changed(self, number):
-        """The same, made now."""
+        """Make what `_of_function` returns."""
         index, path, function, executed = self._functions[number]
         scores, run = self._scores.get(path, {}), None
         if self._spectrum["all_lines"]:
             run = executed | self._outside.get(path, set())
         mutants = mutants_of(function, executed, self._definitions, run)
-        ordered = sorted(mutants, key=lambda one: one.likelihood)
-        made = []
-        for position, one in enumerate(one for one in ordered if (path, one.line) != self._raised):
+        found, made = [], []
+        try:
+            for one in mutants:
+                if (path, one.line) != self._raised:
+                    found.append(one)
+        except RecursionError:
+            pass  # an expression is too deep to be copied: the changes before it are left
+        found.sort(key=lambda one: one.likelihood)
+        for position, one in enumerate(found):
             doubt = 1 - scores.get(one.line, 0)
             key = index + _OF_LIKELIHOOD * one.likelihood + _OF_POSITION * position + _OF_LINE * doubt
             made.append((key, (number, position), function, one))

@@ -29,17 +29,17 @@ class QuickFailures:
     """Leaves out these texts from `begin` to `end`."""
 
     def __init__(self):
-        self._kept = []
+        self._replaced = []
 
     def begin(self):
         for name, attribute, silent in _MAKING:
             module = sys.modules.get(name)
             if hasattr(module, attribute):
-                self._kept.append((module, attribute, getattr(module, attribute)))
+                self._replaced.append((module, attribute, getattr(module, attribute)))
                 setattr(module, attribute, silent)
 
     def end(self):
         """Make them again: other tests may be about them."""
-        for module, attribute, kept in self._kept:
-            setattr(module, attribute, kept)
-        self._kept = []
+        for module, attribute, before in self._replaced:
+            setattr(module, attribute, before)
+        self._replaced = []

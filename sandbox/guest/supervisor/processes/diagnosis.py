@@ -26,7 +26,7 @@ _MAX_FINDINGS = 2
 _MUTATION_S, _MUTATION_IN_VAIN_S = 6.0, (12.0, 24.0)
 """Time in which changes of the code are tried, and as long as none has mended the test without harm: least and most."""
 _WHOLE_S = 45.0
-"""Time of a whole diagnosis beyond which changes get the least: many clients wait a minute for an answer."""
+"""Time in which a diagnosis is to have tried its changes, but for the least they get: many clients wait a minute."""
 
 
 def diagnose(args: dict, payload: bytes, call) -> tuple[dict, bytes]:
@@ -61,8 +61,8 @@ class _Runs:
         self._in_order = bool(args.get("in_order"))
         self._may_mutate = bool(args.get("mutate"))
         self._against = self._other_run(args, call)
-        self._begun = time.monotonic()
-        self._end = self._begun + float(args.get("timeout_s") or 60.0)
+        self._started = time.monotonic()
+        self._end = self._started + float(args.get("timeout_s") or 60.0)
         self._notes: list = []
         self._spares_tests = False
         """True if code of tests must not be recorded."""
@@ -105,7 +105,7 @@ class _Runs:
         recorded = {"ranking": ranking or [], "named": _named_lines(recording or {})}
         files = (("spectrum.json", spectrum), ("recording.json", recorded))
         least, most = _MUTATION_IN_VAIN_S
-        in_vain = min(most, max(least, self._begun + _WHOLE_S - time.monotonic()))
+        in_vain = min(most, max(least, self._started + _WHOLE_S - time.monotonic()))
         return self._try("mutation", command, 0.5, files, budget_s=_MUTATION_S, budget_in_vain_s=in_vain)
 
     def _keep_lines(self, recording, spectrum) -> None:
