@@ -12,6 +12,7 @@ class RecordingObserver:
     """Records from the start of the process until the test fails."""
 
     records_values = True
+    compares_lines = False
     ends_with_exception = False
 
     def __init__(self, job):

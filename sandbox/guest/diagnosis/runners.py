@@ -74,13 +74,24 @@ class Tests:
             self._observer.set_up_shared(begins)
 
     def put_first(self, items):
-        """Run the failing test first: the time may not do for all."""
+        """Run the failing test first: the time may not do for all.
+
+        Where lines of tests are compared, it runs once more after another one of its file: what it does the first time
+        alone, as filling a table for all tests, tells little.
+        """
         if self._observer.job.settings.get("in_order"):
             return
         target = self._observer.job.test
-        first = [item for item in items if self._from_workspace(item.nodeid) == target]
-        if first:
-            items[:] = first + [item for item in items if item is not first[0]]
+        first = next((item for item in items if self._from_workspace(item.nodeid) == target), None)
+        if first is None:
+            return
+        rest = [item for item in items if item is not first]
+        file = first.nodeid.partition("::")[0]
+        other = next((item for item in rest if item.nodeid.partition("::")[0] == file), None)
+        if self._observer.compares_lines and other is not None:
+            items[:] = [first, other, first, *(item for item in rest if item is not other)]
+        else:
+            items[:] = [first, *rest]
 
     def raised(self):
         """Hear of an exception in the running test, before it is reported."""

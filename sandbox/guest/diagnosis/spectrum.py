@@ -29,6 +29,7 @@ class SpectrumObserver:
     """Collects the executed lines of each test."""
 
     records_values = False
+    compares_lines = True
     ends_with_exception = False
     hooks: dict = {}
 
@@ -79,6 +80,8 @@ class SpectrumObserver:
     def end_test(self, name, outcome, exc):
         """Count the lines of a test. Returns True if the run should end."""
         lines = self._tracer.take()
+        if outcome == "passed" and any(name == failing for failing, _, _ in self._failing):
+            return False  # it is the failing one, once more
         if outcome == "passed":
             self._passing += 1
             for line in lines:
@@ -125,10 +128,11 @@ class SpectrumObserver:
 
     def _result(self):
         plain, same = self._same_cause()
+        alike = {name for name, _ in same}
         result = {
             "passed": self._passing,
-            "failed": len(same),
-            "others": len(self._failing) - len(same),
+            "failed": len(alike),
+            "others": len({name for name, _, _ in self._failing} - alike),
             "failing": [{"test": name, **fail} for name, fail, _ in self._others()][:_MAX_OTHERS],
             "cut": self._cut,
             "plain": plain,
@@ -136,7 +140,7 @@ class SpectrumObserver:
             "files": sorted(map(self.job.relative, self._files))[:_MAX_FILES],
         }
         if same:
-            result.update(self._rank(same))
+            result.update(self._rank([lines for _, lines in same]))
         return result
 
     def _others(self):
@@ -145,21 +149,16 @@ class SpectrumObserver:
         return [one for one in self._failing if one[0].partition("[")[0] != stem]
 
     def _same_cause(self):
-        """(failure of the test, lines of all tests that fail alike: its other parameters)."""
-        mine = [(name, fail) for name, fail, _ in self._failing if name == self.job.test]
-        if not mine:
+        """(failure of the test, [(name, lines)] of all runs that fail alike: its own, and those with other parameters)."""
+        plain = next((fail for name, fail, _ in self._failing if name == self.job.test), None)
+        if plain is None:
             return None, []
-        name, plain = mine[-1]
-        stem = name.partition("[")[0]
+        stem = self.job.test.partition("[")[0]
         return plain, [
-            lines
-            for other, fail, lines in self._failing
-            if other == name
-            or (
-                other.partition("[")[0] == stem
-                and (fail["type"], fail["path"], fail["line"])
-                == (plain["type"], plain["path"], plain["line"])
-            )
+            (name, lines)
+            for name, fail, lines in self._failing
+            if name.partition("[")[0] == stem
+            and all(fail[key] == plain[key] for key in ("type", "path", "line"))
         ]
 
     def _rank(self, same):

@@ -360,6 +360,57 @@ def test_parameters_that_fail_alike_count_as_one_failure(diagnose: Diagnose) -> 
     assert [link[:2] for link in chain(found)][:1] == [("double()", "3")]
 
 
+FILLED_ONCE = """\
+table = {}
+
+def fill():
+    for name in "abc":
+        table[name] = len(table)
+
+def number(name):
+    if not table:
+        fill()
+    return table[name]
+
+def twice(name):
+    doubled = number(name) * 3
+    return doubled
+"""
+FILLED_ONCE_TESTS = """\
+import pytest
+from shop import *
+
+@pytest.fixture
+def name():
+    return "c"
+
+def test_number(name): assert number(name) == 2
+
+def test_twice(name): assert twice(name) == 4
+
+def test_first(): assert number("a") == 0
+"""
+
+
+@pytest.mark.skipif(sys.executable != PYTHON, reason="pytest is in the Python of the tests only")
+@pytest.mark.parametrize("passes_again", [False, True])
+def test_what_runs_only_the_first_time_is_less_suspect(diagnose: Diagnose, passes_again: bool) -> None:
+    """The failing test runs first, and so it fills the table; the numbers of runs are those of tests."""
+    again = "import shop\n    shop.calls = getattr(shop, 'calls', 0) + 1\n    if shop.calls > 1: return\n    "
+    tests = FILLED_ONCE_TESTS.replace(
+        "(name): assert twice", "(name):\n    " + again * passes_again + "assert twice"
+    )
+    found = diagnose(
+        {"shop.py": FILLED_ONCE, "test_shop.py": tests},
+        "test_shop.py::test_twice",
+        f"{PYTHON} -m pytest -q -p no:cacheprovider",
+    )
+    assert found.spectrum is not None
+    assert (found.spectrum.passed, found.spectrum.failed, found.spectrum.others) == (2, 1, 0)
+    told = [(one.function, one.line) for one in found.spectrum.suspects]
+    assert told[0] == ("fill", 4) if passes_again else ("twice", 13)
+
+
 @pytest.mark.skipif(sys.executable != PYTHON, reason="pytest is in the Python of the tests only")
 def test_fixtures_that_several_tests_share_are_no_suspects(diagnose: Diagnose) -> None:
     shop = (

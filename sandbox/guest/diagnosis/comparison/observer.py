@@ -19,6 +19,7 @@ class ComparisonObserver:
     """Records from the beginning of the test to its end; a program without tests as a whole."""
 
     records_values = True
+    compares_lines = False
     ends_with_exception = False
 
     def __init__(self, job):

@@ -48,6 +48,7 @@ class MutationObserver:
     """Tries changes when the failing test is about to begin."""
 
     records_values = False
+    compares_lines = False
     hooks: dict = {}
 
     def __init__(self, job):

@@ -24,6 +24,7 @@ class TraceObserver:
     """Traces from the start of the process to its end. Without targets it reports the outcome only."""
 
     records_values = False
+    compares_lines = False
     ends_with_exception = False
     hooks: dict = {}
 
