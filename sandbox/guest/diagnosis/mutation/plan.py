@@ -16,8 +16,6 @@ _IMPORTED, _MAX_IMPORTED = 40, 80
 """Functions that the module of the test runs when it is imported, and no test: they come after so many others; most of them."""
 _OF_LIKELIHOOD, _OF_POSITION, _OF_LINE = 12, 0.05, 10
 """Functions further down the ranking that one step of likelihood, of position in its function, or a line is worth."""
-
-
 _AHEAD = 4
 """Functions whose aimed changes are made at a time."""
 
