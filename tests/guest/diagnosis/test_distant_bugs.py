@@ -408,7 +408,7 @@ def test_what_runs_only_the_first_time_is_less_suspect(diagnose: Diagnose, passe
     assert found.spectrum is not None
     assert (found.spectrum.passed, found.spectrum.failed, found.spectrum.others) == (2, 1, 0)
     told = [(one.function, one.line) for one in found.spectrum.suspects]
-    assert told[0] == ("fill", 4) if passes_again else ("twice", 13)
+    assert told[0] == (("fill", 4) if passes_again else ("twice", 13))
 
 
 @pytest.mark.skipif(sys.executable != PYTHON, reason="pytest is in the Python of the tests only")
