@@ -423,6 +423,13 @@ def f(n):
     n.append(2)
     return later()
 """),
+        ("f([1]) == 2", (3, "with `len(n)` evaluated anew in `lambda: nodes`"), """\
+def f(n):
+    nodes = len(n)
+    later = lambda: nodes
+    n.append(2)
+    return later()
+"""),
         ("f([1]) == [1]", (5, "with a copy of `found` before `found.append(2)`"), """\
 def held(n):
     return n

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import math
 from collections import Counter
 
@@ -56,7 +55,7 @@ def taken_anew(function, executed):
         for name in sorted({one.id for one in read} & once.keys() - set(local_names(inner))):
             value = once[name]
             if isinstance(value, (ast.Call, ast.Attribute, ast.Subscript)):
-                body = filled(_body_of(inner), **{name: value})
+                body = filled(_body_of(inner), name, value)
                 fields = {"body": body[0] if isinstance(inner, ast.Lambda) else body}
                 yield Mutant(inner, fields, inner, AIMED, "with {} evaluated anew in {}", value, inner)
 
@@ -67,10 +66,10 @@ def read_anew(function, executed):
     called = sorted(
         one.lineno for one in ast.walk(function) if isinstance(one, ast.Call) and has_run(one, executed)
     )
-    bindings, read = Counter(), {}
+    bindings, reads = Counter(), {}
     for node in ast.walk(function):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            read[node.id] = max(node.lineno, read.get(node.id, 0))
+            reads.setdefault(node.id, []).append(node.lineno)
         elif not isinstance(node, ast.keyword):
             bindings[getattr(node, "id", getattr(node, "arg", getattr(node, "name", None)))] += 1
     made = 0
@@ -79,27 +78,13 @@ def read_anew(function, executed):
             name = getattr(target, "id", None)
             is_read = isinstance(value, (ast.Attribute, ast.Subscript)) and bindings[name] == 1
             after = next((line for line in called if line > node.end_lineno), math.inf)
-            if is_read and after < read.get(name, 0) and made < _MAX_VARIABLES:
+            late = [line for line in reads.get(name, ()) if line > after]
+            if is_read and late and made < _MAX_VARIABLES:
                 made += 1
-                late = _Late(name, value, after)
-                body = [late.visit(copy.deepcopy(one)) for one in function.body[first:]]
+                body = filled(function.body[first:], name, value, after)
                 fields = {"body": [*function.body[:first], *body]}
                 text = "with {} read once more from line {} on"
-                yield Mutant(function, fields, node, AIMED, text, value, str(late.first_line))
-
-
-class _Late(ast.NodeTransformer):
-    """Puts an expression in the place of a variable that is read after a line."""
-
-    def __init__(self, name, value, line):
-        self._name, self._value, self._line = name, value, line
-        self.first_line = 0
-
-    def visit_Name(self, node):
-        if node.id != self._name or node.lineno <= self._line or not isinstance(node.ctx, ast.Load):
-            return node
-        self.first_line = self.first_line or node.lineno
-        return copy.deepcopy(self._value)
+                yield Mutant(function, fields, node, AIMED, text, value, str(min(late)))
 
 
 def _body_of(inner):

@@ -68,19 +68,20 @@ def expression(text, at, **parts):
     return parsed(text, at, **parts)[0].value
 
 
-def filled(nodes, **parts):
-    """Copies of nodes in which names that are read are replaced by `parts`."""
-    return [_Filling(parts).visit(copy.deepcopy(one)) for one in nodes]
+def filled(nodes, name, part, after=0):
+    """Copies of nodes in which `part` stands for a name where that is read, in lines after one."""
+    return [_Filling({name: part}, after).visit(copy.deepcopy(one)) for one in nodes]
 
 
 class _Filling(ast.NodeTransformer):
-    """Puts nodes in the place of names that are read."""
+    """Puts nodes in the place of names that are read in lines after one."""
 
-    def __init__(self, parts):
-        self._parts = parts
+    def __init__(self, parts, after=0):
+        self._parts, self._after = parts, after
 
     def visit_Name(self, node):
-        return self._parts.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
+        is_late = isinstance(node.ctx, ast.Load) and node.lineno > self._after
+        return self._parts.get(node.id, node) if is_late else node
 
 
 def copying(name):
