@@ -121,28 +121,25 @@ class _Names:
         self.definitions = definitions
         self.settled = {}
         """Condition of an `if` -> the only outcome it had."""
-        self.flags = []
-        """Variables and attributes that are conditions of their own."""
+        self.flags = {}
+        """Variables and attributes that an `if` asks for, by their dumps."""
         self.constructs = function.name == "__init__"
         self.of_class = sorted(definitions.state(owner).attributes) if owner else []
         self.locals = local_names(function)
         self.attributes, self.texts = {}, []
         self.shared = set()
         """Variables that may stand for what somebody else has, too."""
-        self.results = set()
-        """Variables that stand for results of calls: the called function may keep them."""
         self.effects = set()
         """Calls whose result nobody takes."""
         self.repeated = set()
         """Assignments in loops."""
         for node in ast.walk(function):
-            if at_any_time is not None and isinstance(node, ast.If):
-                outcome = _only_outcome(node, at_any_time)
+            if isinstance(node, ast.If):
+                outcome = None if at_any_time is None else _only_outcome(node, at_any_time)
                 if outcome is not None:
                     self.settled[node.test] = outcome
-            if isinstance(node, ast.If):
-                self._add_flags(node.test)
-            if isinstance(node, (ast.For, ast.While)):
+                self.flags.update({dump: one for dump, one in _asked(node.test).items() if _is_flag(one)})
+            elif isinstance(node, (ast.For, ast.While)):
                 self.repeated.update(one for one in ast.walk(node) if isinstance(one, ast.Assign))
             elif isinstance(node, ast.Expr):
                 self.effects.add(node.value)
@@ -151,8 +148,6 @@ class _Names:
                 bound = {one.id for one in targets if isinstance(one, ast.Name)}
                 if _hands_out(node.value):
                     self.shared |= bound
-                elif isinstance(node.value, ast.Call) and not _is_class(node.value.func):
-                    self.results |= bound
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 known = self.attributes.setdefault(node.value.id, [])
                 if node.attr not in known:
@@ -160,13 +155,6 @@ class _Names:
             elif isinstance(node, ast.Constant) and type(node.value) is str:
                 if 0 < len(node.value) <= _MAX_SHORT and node.value not in self.texts:
                     self.texts.append(node.value)
-
-    def _add_flags(self, test):
-        parts = test.values if isinstance(test, ast.BoolOp) else [test]
-        known = {ast.dump(one) for one in self.flags}
-        self.flags += [
-            one for one in parts if isinstance(one, (ast.Name, ast.Attribute)) and ast.dump(one) not in known
-        ]
 
     def others(self, name):
         return [one for one in self.locals if one not in (name, "self", "cls")][:_MAX_NAMES]
@@ -185,7 +173,7 @@ def _of_block(owner, field, block, executed, names):
             how = "in place" if isinstance(one, ast.Assign) else "without changing what was there"
             changed = [*block[:index], other, *block[index + 1 :]]
             yield Mutant(owner, {field: changed}, one, AIMED, "with {} " + how, one)
-        for name in sorted(_changed_names(one) & (names.shared | names.results)):
+        for name in sorted(_changed_names(one) & names.shared):
             changed = [*block[:index], *parsed(copying(name), one), *block[index:]]
             yield Mutant(owner, {field: changed}, one, AIMED, "with a copy of `" + name + "` before {}", one)
         following = block[index + 1] if index + 1 < len(block) else None
@@ -209,9 +197,8 @@ def _changed_names(statement):
 
 
 def _hands_out(value):
-    """True for an expression that gives an object which it does not make: an attribute, an item, `getattr(…)`."""
-    name = last_name(value.func) if isinstance(value, ast.Call) else None
-    return isinstance(value, _READ) or name in ("getattr", *_LOOK_UPS)
+    """True for an expression that may give what somebody else has: an attribute, an item, what a function returns."""
+    return isinstance(value, _READ) or (isinstance(value, ast.Call) and not _is_class(value.func))
 
 
 def _other_addition(one):
@@ -259,13 +246,21 @@ def _only_outcome(node, executed):
     return True if is_left_out(node.orelse) else None
 
 
+def _asked(test):
+    """{dump: part} of the parts of a condition."""
+    return {ast.dump(one): one for one in (test.values if isinstance(test, ast.BoolOp) else [test])}
+
+
+def _is_flag(part):
+    return isinstance(part, (ast.Name, ast.Attribute))
+
+
 def _wider(node, names):
     """With another variable or attribute that the function asks for elsewhere, where one is asked for."""
-    parts = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
-    if not all(isinstance(one, (ast.Name, ast.Attribute)) for one in parts):
+    asked = _asked(node.test)
+    if not all(map(_is_flag, asked.values())):
         return
-    asked = {ast.dump(one) for one in parts}
-    for flag in [one for one in names.flags if ast.dump(one) not in asked][:_MAX_NAMES]:
+    for flag in [one for dump, one in names.flags.items() if dump not in asked][:_MAX_NAMES]:
         either = expression("_a or _b", node.test, _a=node.test, _b=flag)
         yield Mutant(node, {"test": either}, node.test, AIMED, "if {} were enough for {}", flag, node.test)
 

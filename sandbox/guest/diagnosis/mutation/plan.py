@@ -86,16 +86,18 @@ class Plan:
         """Yield aimed changes: the kinds in turn, those of which there are few more often."""
         kinds: dict = {}
         made, total = 0, len(self._functions)
-        while made < total or kinds:
-            for number in range(made, min(made + _AHEAD, total)):
+        while True:
+            ahead = min(made + _AHEAD, total)
+            for number in range(made, ahead):
                 for one in self._of_function(number):
                     if one[3].likelihood == AIMED:
                         kinds.setdefault(one[3].kind, _Kind()).add(one)
-            made = min(made + _AHEAD, total)
-            kinds = {name: one for name, one in kinds.items() if one.waiting or made < total}
+            made = ahead
             kind = min(kinds.values(), key=lambda one: one.next_turn, default=None)
             if kind is not None and kind.waiting:
                 yield kind.take()
+            elif made == total:
+                return
 
     def _of_function(self, number):
         """[(key, its place among all, function, change)] of those of one function."""
