@@ -68,7 +68,7 @@ def expression(text, at, **parts):
     return parsed(text, at, **parts)[0].value
 
 
-def filled(nodes, name, part, after=0):
+def filled(nodes, name, part, after: float = 0):
     """Copies of nodes in which `part` stands for a name where that is read, in lines after one."""
     return [_Filling({name: part}, after).visit(copy.deepcopy(one)) for one in nodes]
 
@@ -76,7 +76,7 @@ def filled(nodes, name, part, after=0):
 class _Filling(ast.NodeTransformer):
     """Puts nodes in the place of names that are read in lines after one."""
 
-    def __init__(self, parts, after=0):
+    def __init__(self, parts, after: float = 0):
         self._parts, self._after = parts, after
 
     def visit_Name(self, node):
