@@ -230,7 +230,7 @@ def find_holders(events):
             if len(held) < 50:
                 held.append(Holder(event, owner, name))
 
-    for event in range(len(events)):
+    for event in events.of_sites(_may_hold):
         site = events.site(event)
         kind = site.kind
         if kind in (kinds.BASE, kinds.ITEM) and site.extra[0] == "store":
@@ -247,6 +247,15 @@ def find_holders(events):
             if site.name in site.scope.defaults and events.argument_of(event) is None:
                 add(events.value_of[event], event, id(site.scope), site.name + " (the default)")
     return found
+
+
+def _may_hold(site):
+    """True if an event of a site may give a container a holder: it stores, adds, or takes a default."""
+    if site.kind in (kinds.BASE, kinds.ITEM):
+        return site.extra[0] == "store" or site.extra[0] == "mutate" and site.name in _ADDING
+    if site.kind == kinds.STORE:
+        return site.scope.parent is None
+    return site.kind == kinds.PARAMETER and site.name in site.scope.defaults
 
 
 _ADDING = frozenset(("append", "add", "insert", "appendleft", "setdefault"))

@@ -30,7 +30,7 @@ class Calls:
     def __init__(self, events):
         self._events = events
         self._last = {frame: event for event, frame in enumerate(events.frame_of)}
-        self._stacks = {}
+        self._stacks, self._receivers = {}, {}
         self._entered = sorted((event, frame) for frame, event in events.entered.items())
 
     def scope_of(self, frame):
@@ -43,10 +43,12 @@ class Calls:
 
     def receiver(self, frame):
         """The object of a method that was called: its first argument; None for a function without arguments."""
-        events = self._events
-        first = next(events.parameters(frame), None)
-        is_method = first is not None and events.site(first).name in ("self", "cls")
-        return events.value_of[first] if is_method else None
+        if frame not in self._receivers:
+            events = self._events
+            first = next(events.parameters(frame), None)
+            is_method = first is not None and events.site(first).name in ("self", "cls")
+            self._receivers[frame] = events.value_of[first] if is_method else None
+        return self._receivers[frame]
 
     def has_result(self, frame):
         """True if a call that has ended returned something."""

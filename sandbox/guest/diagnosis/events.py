@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import types
 from bisect import bisect_left
 
@@ -88,7 +89,7 @@ class Events:
         self._executed = {}
         """id of a namespace -> arguments of `exec` that give it."""
         self._by_site = {}
-        self._wholes = {}
+        self._wholes, self._callers = {}, {}
         self.entered = {}
         """frame -> the event of its start."""
         self.outermost = None
@@ -102,30 +103,44 @@ class Events:
         return self.sites[self.site_of[event]]
 
     def _index(self):
-        names, by_site, values = self._names, self._by_site, self.value_of
-        sites, frames = self.sites, self.frame_of
+        by_site = collections.defaultdict(list)
         for event, number in enumerate(self.site_of):
-            by_site.setdefault(number, []).append(event)
-            site = sites[number]
-            kind = site.kind
-            if kind == kinds.STORE or kind == kinds.PARAMETER:
-                for name in site.extra or ():
-                    names.setdefault((frames[event], name), []).append(event)
-                    names.setdefault((id(site.scope.owner_of(name)), name), []).append(event)
-                if site.augments and is_container(values[event]):
-                    self.contents.setdefault(id(values[event]), []).append(event)
-            elif kind == kinds.BASE:
-                if site.extra[0] in ("store", "delete"):
+            by_site[number].append(event)
+        self._by_site = dict(by_site)
+        for number, found in self._by_site.items():
+            self._index_site(self.sites[number], found)
+        for index in (self._names, self._attributes, self.contents, self._executed):
+            for found in index.values():
+                found.sort()  # those of one site after those of another
+
+    def _index_site(self, site, found):
+        kind, values, frames = site.kind, self.value_of, self.frame_of
+        if kind == kinds.STORE or kind == kinds.PARAMETER:
+            for name in site.extra or ():
+                self._names.setdefault((id(site.scope.owner_of(name)), name), []).extend(found)
+                for event in found:
+                    self._names.setdefault((frames[event], name), []).append(event)
+            if site.augments:
+                self._add_containers(self.contents, found)
+        elif kind == kinds.BASE:
+            if site.extra[0] in ("store", "delete"):
+                for event in found:
                     self._attributes.setdefault((id(values[event]), site.name), []).append(event)
-                elif site.extra[0] == "mutate" and is_container(values[event]):
-                    self.contents.setdefault(id(values[event]), []).append(event)
-            elif kind == kinds.ITEM:
-                if site.extra[0] != "load":
-                    self.contents.setdefault(id(values[event]), []).append(event)
-            elif kind == kinds.ARGUMENT and site.extra is not None and is_container(values[event]):
-                self._executed.setdefault(id(values[event]), []).append(event)
-            elif kind == kinds.ENTER:
-                self.entered[frames[event]] = event
+            elif site.extra[0] == "mutate":
+                self._add_containers(self.contents, found)
+        elif kind == kinds.ITEM:
+            for event in found if site.extra[0] != "load" else ():
+                self.contents.setdefault(id(values[event]), []).append(event)
+        elif kind == kinds.ARGUMENT and site.extra is not None:
+            self._add_containers(self._executed, found)
+        elif kind == kinds.ENTER:
+            self.entered.update((frames[event], event) for event in found)
+
+    def _add_containers(self, index, found):
+        """Add the events at which the value is a container, by its id."""
+        for event in found:
+            if is_container(self.value_of[event]):
+                index.setdefault(id(self.value_of[event]), []).append(event)
 
     def last_of_site(self, number, frame, before):
         """Last event of a site in a frame before an event; None if there is none."""
@@ -183,7 +198,7 @@ class Events:
         """Events that change the contents or an attribute of the object with the id `target`, in order."""
         if self._changed is None:
             self._changed = {}
-            for event in range(len(self)):
+            for event in self.of_sites(_may_change):
                 if self._is_change(event):
                     self._changed.setdefault(id(self.value_of[event]), []).append(event)
         return self._changed.get(target, ())
@@ -231,13 +246,18 @@ class Events:
 
     def of_kind(self, kind):
         """Events of the sites of one kind, in order."""
-        numbers = [number for number in self._by_site if self.sites[number].kind == kind]
-        return sorted(event for number in numbers for event in self._by_site[number])
+        return self.of_sites(lambda site: site.kind == kind)
+
+    def of_sites(self, is_wanted):
+        """Events, in order, of the sites for which `is_wanted(site)` is true."""
+        found = [events for number, events in self._by_site.items() if is_wanted(self.sites[number])]
+        return sorted(itertools.chain.from_iterable(found))
 
     def parameters(self, frame):
         """Yield the events of the parameters of a call."""
+        sites, site_of, frame_of = self.sites, self.site_of, self.frame_of
         for event in range(self.entered[frame] + 1, len(self)):
-            if self.site(event).kind != kinds.PARAMETER or self.frame_of[event] != frame:
+            if frame_of[event] != frame or sites[site_of[event]].kind != kinds.PARAMETER:
                 return
             yield event
 
@@ -268,13 +288,7 @@ class Events:
 
     def all_stores(self):
         """Events that set an attribute or an item, in order."""
-        found = [
-            event
-            for number, events in self._by_site.items()
-            if self.sites[number].kind in (kinds.BASE, kinds.ITEM) and self.sites[number].extra[0] == "store"
-            for event in events
-        ]
-        return sorted(found)
+        return self.of_sites(lambda site: site.kind in (kinds.BASE, kinds.ITEM) and site.extra[0] == "store")
 
     def class_attribute_writer(self, target, name, event):
         """Last event before `event` that set a name in the body of the class of `target`, or of one above it."""
@@ -404,7 +418,14 @@ class Events:
 
         None for the outermost frame of the failure: what ran before it is over.
         """
-        entered = None if frame == self.outermost else self.entered.get(frame)
+        if frame == self.outermost:
+            return None
+        if frame not in self._callers:
+            self._callers[frame] = self._find_caller(frame)
+        return self._callers[frame]
+
+    def _find_caller(self, frame):
+        entered = self.entered.get(frame)
         for _ in range(_RETURNED):
             if not entered or self.site(entered - 1).kind != kinds.RETURN:
                 break
@@ -413,6 +434,11 @@ class Events:
                 break
             entered = self.entered[ended]
         return entered - 1 if entered else None
+
+
+def _may_change(site):
+    """True if some events of a site may be changes: it sets, deletes, augments or calls a method."""
+    return site.augments or site.kind in (kinds.BASE, kinds.ITEM) and site.extra[0] != "load"
 
 
 def _last(found, event):

@@ -294,7 +294,9 @@ def holders(events, pairs, is_test_code):
     owners = [_owner(events, write) for write, _ in pairs]
     latest = max((read for _, read in pairs), default=0)
     wanted, found = {id(owner) for owner in owners if owner is not None}, {}
-    for event in range(latest) if wanted else ():
+    for event in events.of_sites(_may_last) if wanted else ():
+        if event >= latest:
+            break
         for value, name in _lasting(events, event):
             is_first = id(value) in wanted and id(value) not in found
             if is_first and not is_test_code(events.site(event).scope.filename):
@@ -328,6 +330,13 @@ def _owner(events, write):
     return None if is_atom(value) else value
 
 
+def _may_last(site):
+    """True if `_lasting` yields something for events of a site."""
+    if site.kind == kinds.STORE:
+        return any(site.scope.owner_of(name).parent is None for name in site.extra or ())
+    return site.kind == kinds.ITEM and site.extra[0] == "store"
+
+
 def _lasting(events, event):
     """Yield (value, name) of what an event binds to a global, or puts into an item."""
     site = events.site(event)
@@ -354,13 +363,20 @@ def _has_ended(events, calls, write, read, is_test_code):
 def _pairs(events):
     """(read, last write before it) of attributes and of contents of containers, the last read first."""
     count = 0
-    for event in range(len(events) - 1, -1, -1):
+    for event in reversed(events.of_sites(_may_read)):
         for write in _writes(events, event):
             if write is not None:
                 yield event, write
                 count += 1
         if count > _MAX_PAIRS:
             return
+
+
+def _may_read(site):
+    """True if `_writes` yields something for events of a site."""
+    if site.kind in (kinds.BASE, kinds.ITEM):
+        return site.extra[0] in ("load", "method")
+    return site.kind in (kinds.ITERABLE, kinds.PARAMETER, kinds.ARGUMENT) or bool(site.global_names())
 
 
 def _writes(events, event):

@@ -7,11 +7,10 @@ from __future__ import annotations
 import ast
 import builtins
 import collections
-import copy
 import importlib.machinery
 import sys
 
-from ..debugger.isolation.pristine import time
+from ..debugger.isolation.pristine import os, time
 from . import main_script
 from .caught import Caught
 from .job import guarded
@@ -29,8 +28,11 @@ class Recorder:
 
     _look_ups = True
 
-    def __init__(self, job, used=()):
-        """`used`: the files of which functions will run, relative to the workspace; empty if that is not known."""
+    def __init__(self, job, used=(), runs_alone=False):
+        """`used`: the files of which functions will run, relative to the workspace; empty if that is not known.
+
+        `runs_alone`: they are all, and no other tests run.
+        """
         self._job = job
         self.rewriter = Rewriter(self._look_ups)
         self.limit = int(job.settings["events"])
@@ -38,7 +40,7 @@ class Recorder:
         self._log = collections.deque(maxlen=3 * self.limit)
         self.cut = ""
         self._spent_s = 0.0
-        self._used = frozenset(used)
+        self._used, self._runs_alone = frozenset(used), runs_alone
         self._spares_tests = bool(job.settings.get("spare_tests"))
         """Code of tests stays as it is: libraries may read the bytecode of what calls them, of a lambda for instance."""
 
@@ -134,8 +136,14 @@ class Recorder:
         return self._job.project.has(path) and not (self._spares_tests and self._job.is_test_code(path))
 
     def _is_used(self, path):
-        """True if functions of a file run in the test, or that is not known."""
-        return not self._used or self._job.relative(path) in self._used or self._job.is_test_code(path)
+        """True if functions of a file run in the test, or that is not known: fixtures may have run before it."""
+        if not self._used or self._job.relative(path) in self._used:
+            return True
+        return self._job.is_test_code(path) and not (self._runs_alone and self._has_tests(path))
+
+    @staticmethod
+    def _has_tests(path):
+        return os.path.basename(path).startswith("test_")
 
     def watch_assertions(self, module):
         """Rewrite test modules too, after pytest has rewritten their assertions."""
@@ -143,7 +151,7 @@ class Recorder:
 
         def rewrite_asserts(tree, *args, **kwargs):
             stock(tree, *args, **kwargs)
-            self._rewrite_tests(tree, args)
+            self._rewrite_tests(tree, args, lambda plain: stock(plain, *args, **kwargs))
 
         module.rewrite_asserts = rewrite_asserts
         # Its own bytecode has no records.
@@ -152,16 +160,18 @@ class Recorder:
                 setattr(module, name, _nothing)
 
     @guarded
-    def _rewrite_tests(self, tree, args):
+    def _rewrite_tests(self, tree, args, rewrite_asserts):
         path = next((arg for arg in args if isinstance(arg, str) and arg.endswith(".py")), None)
         if path is None or not self._is_recorded(path):
             return
-        plain = copy.deepcopy(tree.body)
         try:
-            self.rewriter.rewrite(tree, path)
+            self.rewriter.rewrite(tree, path, self._is_used(path))
             compile(tree, path, "exec", dont_inherit=True)
         except Exception:
-            tree.body = plain  # pytest compiles it: without records the test runs all the same
+            with open(path, "rb") as file:
+                plain = ast.parse(file.read(), path)
+            rewrite_asserts(plain)
+            tree.body = plain.body  # pytest compiles it: without records the test runs all the same
             raise
 
 

@@ -17,8 +17,10 @@ class RecordingObserver:
 
     def __init__(self, job):
         self.job = job
-        lines = job.read("spectrum.json").get("lines") or ()
-        self._recorder = Recorder(job, {entry[0] for entry in lines})
+        spectrum = job.read("spectrum.json")
+        used = {entry[0] for entry in spectrum.get("lines") or ()}
+        runs_alone = bool(spectrum.get("all_lines")) and not job.settings.get("in_order")
+        self._recorder = Recorder(job, used, runs_alone)
         self._recorder.install()
         self._sides = None
         self._done = False

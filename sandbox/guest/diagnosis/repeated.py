@@ -16,14 +16,16 @@ def find(events, lines_that_repeat, is_test_code, score_of_line, distances):
     `lines_that_repeat`: gives the lines of a file that have such an expression.
     """
     best = {}
-    for event in range(len(events)):
-        site = events.site(event)
+
+    def is_suspect(site):
         filename = site.scope.filename
-        if site.line not in lines_that_repeat(filename) or is_test_code(filename):
-            continue
+        return not is_test_code(filename) and site.line in lines_that_repeat(filename)
+
+    for event in events.of_sites(is_suspect):
+        site = events.site(event)
         for item, count in _repeated(events.value_of[event]):
             change = _change(events, item, event, distances)
-            key = (filename, site.line)
+            key = (site.scope.filename, site.line)
             if change is None or key in best:
                 continue
             suspicion = max(score_of_line(site), score_of_line(events.site(change)))

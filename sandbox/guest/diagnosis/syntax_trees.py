@@ -137,17 +137,35 @@ def mentions_pytest(node, deep=True):
 def complete_positions(tree):
     """Give each node a position. Of those made by pytest some have a first line only, and may stand anywhere."""
     ast.fix_missing_locations(tree)
-    for node in ast.walk(tree):
-        first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
-        if first is None or last is None:
-            continue
-        if (last, node.end_col_offset or 0) < (first, node.col_offset):
-            node.end_lineno, node.end_col_offset = first, node.col_offset
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        last = getattr(node, "end_lineno", None)
+        if last is not None and (last, node.end_col_offset or 0) < (node.lineno, node.col_offset):
+            node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
+        waiting += _children(node)
 
 
 def place_like(node, like):
-    """Give `node` and its new parts the position of `like`."""
-    for part in ast.walk(node):
-        if isinstance(part, (ast.expr, ast.stmt)) and not hasattr(part, "lineno"):
+    """Give `node` and its new parts the position of `like`. What has one has no new parts."""
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, (ast.expr, ast.stmt)):
+            if hasattr(part, "lineno"):
+                continue
             ast.copy_location(part, like)
+        waiting += _children(part)
     return node
+
+
+def _children(node):
+    """The nodes that are fields of a node, or in a list that is one."""
+    found = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            found.append(value)
+        elif isinstance(value, list):
+            found += [one for one in value if isinstance(one, ast.AST)]
+    return found

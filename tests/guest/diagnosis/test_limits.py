@@ -56,6 +56,25 @@ def bounded(n):
     assert found.recording.events > 0
 
 
+def test_functions_of_other_tests_are_not_recorded(diagnose: Diagnose) -> None:
+    other = "def square(n):\n    return n * n\n\nVALUES = list(map(square, range(1000)))\n"
+    tests = "from test_other import VALUES\n\ndef test_bad():\n    total = sum(VALUES[:3])\n    assert total == 6\n"
+    files = {"test_other.py": other, "test_shop.py": tests}
+    found = diagnose(files, "test_shop.py::test_bad", command=f"{PYTHON} -m pytest")
+    assert found.recording is not None and found.recording.differs == ""
+    assert 0 < found.recording.events < 100
+
+
+def test_a_test_whose_code_is_too_deep_to_be_rewritten_runs_as_pytest_made_it(diagnose: Diagnose) -> None:
+    deep = "def test_deep():\n    return 0" + " + 1" * 600 + "\n\n"
+    tests = "from shop import double\n\n" + deep + "def test_bad():\n    assert double(2) == 4\n"
+    files = {"shop.py": "def double(n):\n    return n + 1\n", "test_shop.py": tests}
+    found = diagnose(files, "test_shop.py::test_bad", command=f"{PYTHON} -m pytest")
+    assert found.recording is not None and found.recording.differs == ""
+    assert found.recording.failed is not None and "double(2)" in found.recording.failed.message
+    assert any("RecursionError" in one for one in found.recording.problems)
+
+
 def test_without_a_recording_the_lines_that_ran_are_those_of_the_comparison_with_passing_tests(
     diagnose: Diagnose, state: State
 ) -> None:
