@@ -235,24 +235,24 @@ def find_holders(events):
         kind = site.kind
         if kind in (kinds.BASE, kinds.ITEM) and site.extra[0] == "store":
             _add_stored(events, event, add)
-        elif kind == kinds.BASE and site.extra[0] == "mutate" and site.name in _ADDING:
+        elif kind == kinds.BASE:
             if is_container(events.value_of[event]):
                 for argument in arguments_of(events, event):
                     name = f"{site.extra[1]}[…]"
                     add(events.value_of[argument], event, id(events.value_of[event]), name)
-        elif kind == kinds.STORE and site.scope.parent is None:
+        elif kind == kinds.STORE:
             for name in site.extra or ():
                 add(events.value_of[event], event, id(site.scope), name)
-        elif kind == kinds.PARAMETER and is_container(events.value_of[event]):
-            if site.name in site.scope.defaults and events.argument_of(event) is None:
-                add(events.value_of[event], event, id(site.scope), site.name + " (the default)")
+        elif is_container(events.value_of[event]) and events.argument_of(event) is None:
+            add(events.value_of[event], event, id(site.scope), site.name + " (the default)")
     return found
 
 
 def _may_hold(site):
     """True if an event of a site may give a container a holder: it stores, adds, or takes a default."""
     if site.kind in (kinds.BASE, kinds.ITEM):
-        return site.extra[0] == "store" or site.extra[0] == "mutate" and site.name in _ADDING
+        is_adding = site.kind == kinds.BASE and site.extra[0] == "mutate" and site.name in _ADDING
+        return site.extra[0] == "store" or is_adding
     if site.kind == kinds.STORE:
         return site.scope.parent is None
     return site.kind == kinds.PARAMETER and site.name in site.scope.defaults

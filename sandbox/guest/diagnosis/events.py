@@ -205,12 +205,8 @@ class Events:
 
     def _is_change(self, event):
         site = self.site(event)
-        if site.kind == kinds.BASE:
-            use = site.extra[0]
-            return use in ("store", "delete") or use == "mutate" and _extends_container(self.value_of[event])
-        return (
-            site.augments if site.kind == kinds.STORE else site.kind == kinds.ITEM and site.extra[0] != "load"
-        )
+        is_method = site.kind == kinds.BASE and site.extra[0] == "mutate"
+        return _may_change(site) and (not is_method or _extends_container(self.value_of[event]))
 
     def skipped_changes(self, name, writer, event):
         """Conditions by which a local container was not changed from its `writer` to an event: the last of each.
@@ -437,8 +433,10 @@ class Events:
 
 
 def _may_change(site):
-    """True if some events of a site may be changes: it sets, deletes, augments or calls a method."""
-    return site.augments or site.kind in (kinds.BASE, kinds.ITEM) and site.extra[0] != "load"
+    """True if the events of a site are changes, those of a method if its object is a container."""
+    if site.kind == kinds.BASE:
+        return site.extra[0] in ("store", "delete", "mutate")
+    return site.augments if site.kind == kinds.STORE else site.kind == kinds.ITEM and site.extra[0] != "load"
 
 
 def _last(found, event):

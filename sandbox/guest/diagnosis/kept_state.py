@@ -338,16 +338,16 @@ def _may_last(site):
 
 
 def _lasting(events, event):
-    """Yield (value, name) of what an event binds to a global, or puts into an item."""
+    """Yield (value, name) of what an event, of a site that `_may_last` takes, binds to a global, or puts into an item."""
     site = events.site(event)
     if site.kind == kinds.STORE:
         for name in site.extra or ():
             if site.scope.owner_of(name).parent is None:
                 yield events.value_of[event], name
-    elif site.kind == kinds.ITEM and site.extra[0] == "store":
-        stored = events.stored_value_event(event)
-        if stored is not None:
-            yield events.value_of[stored], f"{site.name}[…]"
+        return
+    stored = events.stored_value_event(event)
+    if stored is not None:
+        yield events.value_of[stored], f"{site.name}[…]"
 
 
 def _has_ended(events, calls, write, read, is_test_code):

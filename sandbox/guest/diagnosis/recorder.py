@@ -139,11 +139,8 @@ class Recorder:
         """True if functions of a file run in the test, or that is not known: fixtures may have run before it."""
         if not self._used or self._job.relative(path) in self._used:
             return True
-        return self._job.is_test_code(path) and not (self._runs_alone and self._has_tests(path))
-
-    @staticmethod
-    def _has_tests(path):
-        return os.path.basename(path).startswith("test_")
+        has_tests = os.path.basename(path).startswith("test_")
+        return self._job.is_test_code(path) and not (self._runs_alone and has_tests)
 
     def watch_assertions(self, module):
         """Rewrite test modules too, after pytest has rewritten their assertions."""

@@ -137,13 +137,12 @@ def mentions_pytest(node, deep=True):
 def complete_positions(tree):
     """Give each node a position. Of those made by pytest some have a first line only, and may stand anywhere."""
     ast.fix_missing_locations(tree)
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        last = getattr(node, "end_lineno", None)
-        if last is not None and (last, node.end_col_offset or 0) < (node.lineno, node.col_offset):
-            node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
-        waiting += _children(node)
+    for node in ast.walk(tree):
+        first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
+        if first is None or last is None:
+            continue
+        if (last, node.end_col_offset or 0) < (first, node.col_offset):
+            node.end_lineno, node.end_col_offset = first, node.col_offset
 
 
 def place_like(node, like):
@@ -155,17 +154,5 @@ def place_like(node, like):
             if hasattr(part, "lineno"):
                 continue
             ast.copy_location(part, like)
-        waiting += _children(part)
+        waiting += ast.iter_child_nodes(part)
     return node
-
-
-def _children(node):
-    """The nodes that are fields of a node, or in a list that is one."""
-    found = []
-    for name in node._fields:
-        value = getattr(node, name, None)
-        if isinstance(value, ast.AST):
-            found.append(value)
-        elif isinstance(value, list):
-            found += [one for one in value if isinstance(one, ast.AST)]
-    return found
