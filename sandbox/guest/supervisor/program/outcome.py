@@ -21,7 +21,7 @@ LOOK_S = 0.25
 a child, or in C code.
 """
 _LOOK_SHARE = 20
-FADE_S = 0.1
+FADE_S = 0.5
 """Time that the descendants of a program are given to end after it."""
 _LEFT_RUNNING = (
     "It has left processes running that no debugger leads, breakpoints are not hit in them: pid %s. `q` kills them. A daemon is"
