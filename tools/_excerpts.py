@@ -60,6 +60,8 @@ _MAX_NAMED = 10
 _MAX_USES, _MAX_USE = 8, 90
 """Lines that use the state that changes are about, and characters of one."""
 _MAX_VALUE = 80
+_MAX_SHORT_BLOCK = 12
+"""Lines of a block that has not run up to which it is shown in a function in which a change makes the test pass."""
 
 
 class Excerpt(NamedTuple):
@@ -180,10 +182,17 @@ class _Reader:
             if isinstance(one, CodeChange) and 0 < one.line <= len(file[0]):
                 named += [index + 1 for index in find_block(file[0], one.line - 1)]
         values = self._values.get((place.path, place.function), {})
-        text = cut_out(place, *file, shown, named, values, self._longest(place))
+        lines, marks = file
+        if (
+            place.path,
+            place.function,
+        ) in self._changed:  # what has not run may be where a changed line belongs
+            long = [(first, last) for first, last in marks.unexecuted if last - first >= _MAX_SHORT_BLOCK]
+            marks = marks.model_copy(update={"unexecuted": long})
+        text = cut_out(place, lines, marks, shown, named, values, self._longest(place))
         for fewer in (named, named[:1]) if self._excerpts else ():
             if len(text) > self._room:
-                text = cut_out(place, *file, shown, fewer, values, min(self._room, _MAX_REST))
+                text = cut_out(place, lines, marks, shown, fewer, values, min(self._room, _MAX_REST))
         return text
 
     def _longest(self, place: Place) -> int:

@@ -690,8 +690,9 @@ def test_a_change_without_harm_comes_before_signals_and_others_behind_them(
 class Workspace:
     """Files of one sandbox, as far as excerpts need them."""
 
-    def __init__(self, **files: str) -> None:
+    def __init__(self, *, unexecuted: Sequence[tuple[int, int]] = (), **files: str) -> None:
         self._files = {f"{name}.py": text.splitlines() for name, text in files.items()}
+        self._unexecuted = list(unexecuted)
         self.workspace = self
 
     async def read_marked(
@@ -702,7 +703,8 @@ class Workspace:
         lines = self._files[path]
         spans = {name: [(name, *_span(lines, f"def {name}("))] for name in names}
         found = [{"name": name, "found": each} for name, each in spans.items()]
-        return SimpleNamespace(lines=lines), Marks.model_validate({"definitions": found})
+        marks = {"definitions": found, "unexecuted": self._unexecuted if unexecuted else []}
+        return SimpleNamespace(lines=lines), Marks.model_validate(marks)
 
 
 def _span(lines: Sequence[str], head: str) -> tuple[int, int]:
@@ -777,6 +779,20 @@ async def test_the_caller_of_a_changed_function_is_shown_if_it_is_short() -> Non
     session = Workspace(dates=late, shop=HELPED + "# more\n" * 500)
     excerpts = await read_excerpts(session, found, [], 3000)  # type: ignore[arg-type] - all that it uses of one
     assert [one.function for one in excerpts] == ["is_late", "total"]
+
+
+@pytest.mark.parametrize(("length", "is_folded"), [(12, False), (13, True)])
+async def test_a_short_block_that_has_not_run_is_shown_in_a_changed_function(
+    length: int, is_folded: bool
+) -> None:
+    filling = [f"        lines.append({number})" for number in range(length)]
+    source = ["def total(lines):", "    if not lines:", *filling, "    return lines"]
+    change = {"path": "shop.py", "line": 2, "function": "total", "change": "if `not lines` were true"}
+    found = Diagnosis.model_validate({"mutation": {"tried": 9, "passing": 1, "changes": [change]}})
+    session = Workspace(shop="\n".join([*source, *["", "# more"] * 500]), unexecuted=[(3, 2 + length)])
+    (excerpt,) = await read_excerpts(session, found, [], 1000)  # type: ignore[arg-type] - all that it uses of one
+    assert (f"… lines 3-{2 + length} not run" in excerpt.text) == is_folded
+    assert ("lines.append(0)" in excerpt.text) != is_folded
 
 
 async def test_the_block_of_a_changed_condition_is_shown() -> None:

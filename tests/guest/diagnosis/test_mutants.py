@@ -558,6 +558,73 @@ class A:
 def f(n):
     return A(n).size()
 """),
+        ("f(3) == {1: 3}", (3, "with an assignment for `kept.setdefault(1, n)`"), """\
+def f(n):
+    kept = {1: 2}
+    kept.setdefault(1, n)
+    return kept
+"""),
+        ("f(3) == {1: 2}", (3, "with `kept[1] = n` only where there is none"), """\
+def f(n):
+    kept = {1: 2}
+    kept[1] = n
+    return kept
+"""),
+        ("f(4) == [1, 2, 3]", (3, "with `if` for each `elif` after `if n > 3:…`"), """\
+def f(n):
+    found = []
+    if n > 3:
+        found.append(1)
+    elif n > 2:
+        found.append(2)
+    elif n > 1:
+        found.append(3)
+    else:
+        found.append(4)
+    return found
+"""),
+        ("f(3) == 3", (6, "with `n -= 1` in the `else` of `if n > 2:…`"), """\
+def f(n):
+    if n > 2:
+        n += 0
+    else:
+        n += 1
+    n -= 1
+    return n
+"""),
+        ("f(1) == 2", (6, "with `n -= 1` in the block of `if n > 2:…`"), """\
+def f(n):
+    if n > 2:
+        n += 0
+    else:
+        n += 1
+    n -= 1
+    return n
+"""),
+        ("f(3) == [(0, 3)]", (9, "with `self.active = n` before `self.tell(self.active)`, which is given the old value"), """\
+class A:
+    def __init__(self):
+        self.active, self.told = 0, []
+    def tell(self, old):
+        self.told.append((old, self.active))
+    def turn(self, n):
+        self.told.clear()
+        self.tell(self.active)
+        self.active = n
+        return self.told
+def f(n):
+    return A().turn(n)
+"""),
+        ("f(3) == 3", (8, "with `amount` for `(pot or []).net_amount`"), """\
+class Pot:
+    net_amount: int = 0
+    def __init__(self, n):
+        self.fee = 1
+        self.amount, self.net_amount = n, n - self.fee
+def f(n):
+    pot = Pot(n)
+    return (pot or []).net_amount
+"""),
     ],
 )  # fmt: skip
 def test_values_that_are_shared_stale_or_not_converted(

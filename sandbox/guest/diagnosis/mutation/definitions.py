@@ -14,6 +14,7 @@ _MAX_NAMESAKES = 3
 """Functions of the same name; of more, a call is likely to mean another one."""
 _MAX_CONVERSIONS = 2
 _YIELDS = (ast.Yield, ast.YieldFrom)
+_PROPERTIES = ("property", "cached_property")
 
 
 class Definitions:
@@ -25,7 +26,7 @@ class Definitions:
         self._classes, self._functions, self._states = {}, {}, {}
         self._filenames = {}
         """Function -> name of its file."""
-        self._left_empty = None
+        self._left_empty = self._fields = None
         self.cached = {}
         """Name of a function -> line of a decorator that keeps its results."""
         for filename, tree in trees.items():
@@ -64,6 +65,13 @@ class Definitions:
             module = f"{last_name(getattr(call.func, 'value', None))}.py"
             found = [one for one in found if one[0].rpartition("/")[2] == module]
         return found[0] if len(found) == 1 else None
+
+    def alike(self, name):
+        """Attributes of classes with one of that name whose names end with it, or it with theirs: `amount`, `raked_amount`."""
+        if self._fields is None:
+            self._fields = [_fields_of(node) for node in self._classes.values()]
+        found = [one for fields in self._fields if name in fields for one in fields]
+        return sorted({one for one in found if _is_ending(one, name) or _is_ending(name, one)})
 
     @property
     def left_empty(self):
@@ -169,6 +177,29 @@ class State:
         if text and name not in self.initial:
             self.initial[name] = text
             self.containers += [name] if container_text(value) else []
+
+
+def _fields_of(owner):
+    """Names of a class's properties, and of the attributes that it declares or that its methods set."""
+    names = {
+        target.id for node in owner.body for target, _ in _declared_in(node) if isinstance(target, ast.Name)
+    }
+    for method in owner.body:
+        if isinstance(method, DEFINITIONS):
+            if any(last_name(one) in _PROPERTIES for one in method.decorator_list):
+                names.add(method.name)
+            for node in ast.walk(method):
+                names |= {target.attr for target, _ in assigned_in(node) if own_attribute(target)}
+    return names
+
+
+def _declared_in(node):
+    """[(target, value or None)] of a statement of a class."""
+    return [(node.target, node.value)] if isinstance(node, ast.AnnAssign) else assigned_in(node)
+
+
+def _is_ending(short, long):
+    return long.endswith("_" + short.strip("_")) and short.strip("_") != long.strip("_")
 
 
 def _conversions_in(method):

@@ -123,7 +123,7 @@ def _fresh_caches(node, ends):
                 grown.setdefault(_path_of(one.func.value), one)
     for path, at in {**grown, **written}.items():
         if path and (path in asked or (path in written and path in read)):
-            replaced = _Replacing(path, only_asked=path not in written)
+            replaced = _Replacing(path, "_empty", only_asked=path not in written)
             body = [replaced.visit(one) for one in copy.deepcopy(node.body)]
             made = parsed(f"_empty = type({path})()", node.body[0])
             told = braced(f"if `{path}` were empty each time")
@@ -142,16 +142,16 @@ def _path_of(node):
 class _Replacing(ast.NodeTransformer):
     """Puts a local variable in the place of a name or an attribute; or only where it is asked what that contains."""
 
-    def __init__(self, path, only_asked=False):
-        self._path, self._only_asked = path, only_asked
+    def __init__(self, path, variable, only_asked=False):
+        self._path, self._variable, self._only_asked = path, variable, only_asked
 
     def visit(self, node):
         if not self._only_asked and isinstance(getattr(node, "ctx", None), ast.Load):
             if _path_of(node) == self._path:
-                return expression("_empty", node)
+                return expression(self._variable, node)
         elif self._only_asked and isinstance(node, ast.Compare):
             if _path_of(node.comparators[0]) == self._path:
-                node.comparators[0] = expression("_empty", node)
+                node.comparators[0] = expression(self._variable, node)
         return self.generic_visit(node)
 
 
@@ -297,6 +297,7 @@ def _of_statement(owner, field, block, index):
         yield Mutant(
             owner, {field: [*block[:index], guarded]}, one, AIMED, "with what follows {} in a `finally`", one
         )
+    yield from _set_before(owner, field, block, index)
     if leaves_block(one):
         for number, later in enumerate(rest[:_MAX_LATER]):
             if isinstance(later, _MOVABLE):
@@ -304,6 +305,8 @@ def _of_statement(owner, field, block, index):
                 yield Mutant(
                     owner, {field: moved}, later, AIMED, "with {} before {}, not after it", later, one
                 )
+    if isinstance(one, ast.If) and one.orelse:
+        yield from _of_branches(owner, field, block, index)
     if not isinstance(one, _COMPOUND) or getattr(one, "orelse", None):
         return
     if isinstance(one, (ast.For, ast.While)):
@@ -326,6 +329,35 @@ def _of_statement(owner, field, block, index):
     ):
         body = [*one.body, ast.copy_location(ast.Break(), last)]
         yield Mutant(one, {"body": body}, last, POSSIBLE, "with `break` after {}", last)
+
+
+def _of_branches(owner, field, block, index):
+    """With what follows an `if` and its `else` in one of these alone."""
+    one, rest = block[index], block[index + 1 :]
+    if not rest or not isinstance(rest[0], _MOVABLE):
+        return
+    for branch, name in ("body", "block"), ("orelse", "`else`"):
+        statements = getattr(one, branch)
+        if not isinstance(statements[-1], _LEAVING):
+            made = copy.copy(one)
+            setattr(made, branch, [*statements, rest[0]])
+            changed = [*block[:index], made, *rest[1:]]
+            yield Mutant(
+                owner, {field: changed}, rest[0], AIMED, "with {} in the " + name + " of {}", rest[0], one
+            )
+
+
+def _set_before(owner, field, block, index):
+    """With an attribute set before calls that are given its old value: what they call may look at it."""
+    one, following = block[index], block[index + 1] if index + 1 < len(block) else None
+    targets = following.targets if isinstance(following, ast.Assign) else []
+    path = _path_of(targets[0]) if len(targets) == 1 and isinstance(targets[0], ast.Attribute) else ""
+    nodes = list(ast.walk(one)) if path and isinstance(one, (ast.Expr, *_COMPOUND)) else []
+    if any(isinstance(each, ast.Call) for each in nodes) and any(_path_of(each) == path for each in nodes):
+        given = _Replacing(path, "_was").visit(copy.deepcopy(one))
+        made = [*block[:index], *parsed(f"_was = {path}", following), following, given, *block[index + 2 :]]
+        told = "with {} before {}, which is given the old value"
+        yield Mutant(owner, {field: made}, following, AIMED, told, following, one)
 
 
 def _of_rounds(loop, before):

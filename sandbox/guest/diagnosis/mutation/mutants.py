@@ -8,7 +8,7 @@ import ast
 import builtins
 import copy
 
-from ..syntax_trees import has_docstring, leaves_block
+from ..syntax_trees import has_docstring, index_of, leaves_block
 from .definitions import assigned_in
 from .insertions import insertions_of
 from .lifetimes import put_back, read_anew, taken_anew
@@ -168,11 +168,9 @@ def _of_block(owner, field, block, executed, names):
         if isinstance(one, _REMOVABLE) and not _binds_name(one):
             without = [*block[:index], ast.copy_location(ast.Pass(), one), *block[index + 1 :]]
             yield Mutant(owner, {field: without}, one, LIKELY, "without {}", one)
-        other = _other_addition(one)
-        if other is not None:
-            how = "in place" if isinstance(one, ast.Assign) else "without changing what was there"
-            changed = [*block[:index], other, *block[index + 1 :]]
-            yield Mutant(owner, {field: changed}, one, AIMED, "with {} " + how, one)
+        for text, made in _other_forms(one):
+            changed = [*block[:index], *made, *block[index + 1 :]]
+            yield Mutant(owner, {field: changed}, one, AIMED, text, one)
         for name in sorted(_changed_names(one) & names.shared):
             changed = [*block[:index], *parsed(copying(name), one), *block[index:]]
             yield Mutant(owner, {field: changed}, one, AIMED, "with a copy of `" + name + "` before {}", one)
@@ -199,6 +197,42 @@ def _changed_names(statement):
 def _hands_out(value):
     """True for an expression that may give what somebody else has: an attribute, an item, what a function returns."""
     return isinstance(value, _READ) or (isinstance(value, ast.Call) and not _is_class(value.func))
+
+
+def _other_forms(one):
+    """Yield (text, statements): an addition in place or not, an item set only where there is none, an `if` for each `elif`."""
+    added = _other_addition(one)
+    if added is not None:
+        how = "in place" if isinstance(one, ast.Assign) else "without changing what was there"
+        yield "with {} " + how, [added]
+    target = one.targets[0] if isinstance(one, ast.Assign) and len(one.targets) == 1 else None
+    if isinstance(target, ast.Subscript) and not isinstance(index_of(target), ast.Slice):
+        parts = {"_at": target.value, "_key": index_of(target), "_value": one.value}
+        yield "with {} only where there is none", parsed("_at.setdefault(_key, _value)", one, **parts)
+    if _is_elif(one):
+        chain = [one]
+        while _is_elif(chain[-1]):
+            chain.append(chain[-1].orelse[0])
+        alone = [*map(_alone, chain[:-1])]
+        if not all(map(leaves_block, alone)):
+            yield "with `if` for each `elif` after {}", [*alone, chain[-1]]
+
+
+def _is_elif(one):
+    """True for an `if` with an `elif`."""
+    return (
+        isinstance(one, ast.If)
+        and len(one.orelse) == 1
+        and isinstance(one.orelse[0], ast.If)
+        and one.orelse[0].col_offset == one.col_offset
+    )
+
+
+def _alone(one):
+    """The `if` without its `elif` and `else`."""
+    made = copy.copy(one)
+    made.orelse = []
+    return made
 
 
 def _other_addition(one):
@@ -397,6 +431,8 @@ def _calls(node, names):
         new = "{_k: _v for _k, _v in dict(_it).items() if _k not in _to}"
         given = expression(new, node, _it=node.args[0], _to=node.func.value)
         yield Mutant(node, {"args": [given]}, node, AIMED, "with only new keys in {}", node)
+    elif called == "setdefault" and len(node.args) == 2 and node in names.effects:
+        yield Mutant(node.func, {"attr": "__setitem__"}, node, AIMED, "with an assignment for {}", node)
     for index, one in enumerate(node.keywords):
         rest = [*node.keywords[:index], *node.keywords[index + 1 :]]
         name = one.arg or "**"
@@ -527,7 +563,11 @@ def _constants(node, names):
 
 
 def _attributes(node, names):
-    if not isinstance(node.ctx, ast.Load) or not isinstance(node.value, ast.Name):
+    if not isinstance(node.ctx, ast.Load):
+        return
+    for name in names.definitions.alike(node.attr)[:_MAX_NAMES]:
+        yield Mutant(node, {"attr": name}, node, AIMED, "with `" + name + "` for {}", node)
+    if not isinstance(node.value, ast.Name):
         return
     base = node.value
     if base.id == "operator" and node.attr in _MAKING:
