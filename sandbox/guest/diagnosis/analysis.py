@@ -6,7 +6,7 @@ import re
 import sys
 
 from ..debugger.isolation.pristine import os
-from . import aliases, attributes, call_tree, caught, chain, failure, kept_state, repeated, values
+from . import aliases, attributes, call_tree, caught, chain, failure, kept_state, lent, repeated, values
 from . import sites as kinds
 from .calls import Calls, constructs
 from .events import Events, frame_number, is_atom, method_codes
@@ -85,6 +85,7 @@ class _Analysis:
             "attributes": self._attributes() or [],
             "suspects": self._suspects() or [],
             "lines": self._lines(),
+            "lent": self._lent() or [],
         }
         found.update(self._chain() or {})
         found.update(self._calls() or {})
@@ -384,6 +385,12 @@ class _Analysis:
             if path in found:
                 found[path].add(line)
         return {path: sorted(lines) for path, lines in found.items()}
+
+    @guarded
+    def _lent(self):
+        """[path, line] of arguments that are changed after the call that was given them."""
+        found = lent.find(self._events, self._recorded, self._job.is_test_code)
+        return [[self._job.relative(site.scope.filename), site.line] for site in found]
 
     @guarded
     def _signals(self):

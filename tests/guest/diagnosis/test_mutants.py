@@ -601,6 +601,16 @@ def f(n):
     n -= 1
     return n
 """),
+        ("f(3) == [0, 1, 2]", (5, "with `type(self).made` for `self.made`"), """\
+class A:
+    made = 0
+    def __init__(self):
+        self.number = self.made
+        self.made += 1
+def f(n):
+    A.made = 0
+    return [A().number for _ in range(n)]
+"""),
         ("f(3) == [(0, 3)]", (9, "with `self.active = n` before `self.tell(self.active)`, which is given the old value"), """\
 class A:
     def __init__(self):

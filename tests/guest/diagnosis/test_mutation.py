@@ -423,3 +423,40 @@ def test_the_functions_of_findings_are_named_the_surest_first() -> None:
     assert diagnosis._named_lines(recording) == [["shop.py", line] for line in range(1, 8)]
     assert diagnosis._named_lines({**recording, "kept": [{"writers": 3}]}) == []
     assert diagnosis._named_lines({}) == []
+
+
+LENDING = """\
+kept = []
+
+def keep(lines):
+    kept.append(lines)
+
+def fill(lines):
+    lines.append(1)
+
+def send(lines):
+    keep(lines)
+    keep(
+        lines=lines)
+    keep([*lines])
+    fill(lines)
+    fill(lines)
+    lines.append(2)
+    fill(lines)
+    return kept
+"""
+
+
+def test_arguments_that_are_changed_after_the_call_are_found(
+    diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[list[tuple[str, int]]] = []
+
+    def take(runs: object, spectrum: object, recording: dict[str, list[tuple[str, int]]]) -> None:
+        found.append(recording.pop("lent"))
+
+    monkeypatch.setattr(diagnosis._Runs, "_mutate", take)  # pyright: ignore[reportPrivateUsage]
+    test = "    def test_bad(self):\n        lines = []\n        self.assertEqual(send(lines), [])\n"
+    diagnose({"shop.py": LENDING, "test_shop.py": HEAD + test}, CASE)
+    # Not the last call, after which nothing is changed, and not that of the test.
+    assert found == [[["shop.py", number] for number in (10, 12, 14, 15)]]

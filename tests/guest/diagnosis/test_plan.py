@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,11 +28,11 @@ class Walk:
 """
 
 
-def plan(text: str, **spectrum: Any) -> list[tuple[str, str]]:
+def plan(text: str, lent: Sequence[tuple[str, int]] = (), **spectrum: Any) -> list[tuple[str, str]]:
     """(function, change) of a module whose lines have all run, the first lines being the most suspect."""
     tree, lines = ast.parse(text), text.splitlines()
     job: Any = SimpleNamespace(
-        relative=lambda name: Path(name).name, read=lambda name: {"named": [], "ranking": []}
+        relative=lambda name: Path(name).name, read=lambda name: {"named": [], "ranking": [], "lent": lent}
     )
     loaded: Any = SimpleNamespace(has=lambda function: True)
     every = [("shop.py", number, 1 - number / 10_000) for number in range(1, len(lines) + 1)]
@@ -64,3 +65,13 @@ def test_a_change_of_the_line_that_raised_is_none() -> None:
     told = {change for _, change in plan(OFTEN.format(1), plain={"path": "shop.py", "line": 4})}
     assert "with `b.append(one)` after the block of `for one in reversed(a):…`, not in it" in told
     assert not any("a > b" in one for one in told)
+
+
+def test_copies_of_arguments_that_are_changed_after_the_call_come_early() -> None:
+    def place(lent: Sequence[tuple[str, int]]) -> int:
+        text = "".join(map(OFTEN.format, range(60))) + "def send(lines):\n    keep(lines)\n    return lines\n"
+        return plan(text, lent).index(("send", "with a copy of `lines` in `keep(lines)`"))
+
+    line = 60 * OFTEN.count("\n") + 2
+    assert place([("shop.py", line)]) < 60
+    assert place([("shop.py", line - 1), ("other.py", line)]) > 1000

@@ -139,6 +139,8 @@ class State:
         """Names of those that constructors set."""
         self.of_class: list = []
         """Names of those that are containers of the class, for all its objects."""
+        self.numbers: list = []
+        """Names of those that are numbers of the class, and that constructors don't set."""
         self.conversions: dict = {}
         """Parameter -> [(receiver or None, text)] of what methods make of it before they use it: ("self", "self.clean(key)")."""
         self.converting: set = set()
@@ -166,6 +168,8 @@ class State:
             for target, value in assigned_in(node):
                 if isinstance(target, ast.Name):  # a field of a data class, or a default for all objects
                     self._add(target.id, _default_of(value))
+                    if type(getattr(value, "value", None)) is int and target.id not in self.assigned:
+                        self.numbers.append(target.id)
                     is_container = isinstance(value, (ast.List, ast.Dict, ast.Set)) or container_text(value)
                     if is_container and target.id not in (*self.assigned, *self.of_class, "__slots__"):
                         self.of_class.append(target.id)

@@ -8,7 +8,7 @@ import ast
 import builtins
 import copy
 
-from ..syntax_trees import has_docstring, index_of, leaves_block
+from ..syntax_trees import has_docstring, index_of, leaves_block, own_attribute
 from .definitions import assigned_in
 from .insertions import insertions_of
 from .lifetimes import put_back, read_anew, taken_anew
@@ -87,13 +87,15 @@ _MAKING = {"iadd": "add", "iconcat": "concat", "ior": "or_", "iand": "and_", "is
 _READ = (ast.Name, ast.Attribute, ast.Subscript)
 
 
-def mutants_of(changed, executed, definitions, at_any_time=None):
+def mutants_of(changed, executed, definitions, at_any_time=None, lent=()):
     """Yield changes of a `Function` at lines that the test has run.
 
-    `at_any_time`: all lines of its file that have run; None if not all are known.
+    `at_any_time`: all lines of its file that have run; None if not all are known. `lent`: lines of its file with arguments that
+    are changed after the call.
     """
     function = changed.node
     names = _Names(function, definitions, changed.owner, at_any_time)
+    names.lent.update(lent)
     for node in ast.walk(function):
         for field, block in blocks_in(node):
             yield from _of_block(node, field, block, executed, names)
@@ -125,10 +127,13 @@ class _Names:
         """Variables and attributes that an `if` asks for, by their dumps."""
         self.constructs = function.name == "__init__"
         self.of_class = sorted(definitions.state(owner).attributes) if owner else []
+        self.numbers = definitions.state(owner).numbers if owner else []
         self.locals = local_names(function)
         self.attributes, self.texts = {}, []
         self.shared = set()
         """Variables that may stand for what somebody else has, too."""
+        self.lent = set()
+        """Lines of arguments that are changed after the call."""
         self.effects = set()
         """Calls whose result nobody takes."""
         self.repeated = set()
@@ -349,6 +354,10 @@ def _operators(node, names):
     if kind is not None:
         sign = _OPERATORS[kind] + "=" * isinstance(node, ast.AugAssign)
         yield Mutant(node, {"op": kind()}, node, LIKELY, "with `" + sign + "` in {}", node)
+    target = getattr(node, "target", None)
+    if target is not None and own_attribute(target) and target.attr in names.numbers:
+        on_class = {"value": expression("type(self)", target)}
+        yield Mutant(target, on_class, node, AIMED, "with `type(self)." + target.attr + "` for {}", target)
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.BitOr)):
         sides = {"left": node.right, "right": node.left}
         yield Mutant(node, sides, node, POSSIBLE, "with {} before {}", node.right, node.left)
@@ -437,7 +446,7 @@ def _calls(node, names):
         rest = [*node.keywords[:index], *node.keywords[index + 1 :]]
         name = one.arg or "**"
         yield Mutant(node, {"keywords": rest}, node, POSSIBLE, "without `" + name + "` in {}", node)
-        yield from _copies(one, "value", one.value)
+        yield from _copies(one, "value", one.value, FIRST if one.value.lineno in names.lent else POSSIBLE)
     plain = not any(isinstance(one, ast.Starred) for one in node.args)
     if node.args:
         yield Mutant(node, {"args": node.args[:-1]}, node, POSSIBLE, "without {} in {}", node.args[-1], node)
@@ -446,7 +455,7 @@ def _calls(node, names):
     for index, one in enumerate(node.args):
         if isinstance(one, _READ):
             given = [*node.args[:index], copied(one), *node.args[index + 1 :]]
-            likelihood = AIMED if called in _KEEPING else POSSIBLE
+            likelihood = FIRST if one.lineno in names.lent else AIMED if called in _KEEPING else POSSIBLE
             yield Mutant(node, {"args": given}, node, likelihood, "with a copy of {} in {}", one, node)
         if isinstance(one, ast.Name):
             for name in names.others(one.id):

@@ -55,7 +55,12 @@ class Plan:
         self._outside = {}
         for path, line in spectrum["outside"]:
             self._outside.setdefault(path, set()).add(line)
-        self._functions = self._order()
+        recorded = job.read("recording.json")
+        self._lent = {}
+        """Path -> lines of arguments that are changed after the call that was given them."""
+        for path, line in recorded["lent"]:
+            self._lent.setdefault(path, set()).add(line)
+        self._functions = self._order([*recorded["named"], *recorded["ranking"]])
         self._made = {}
 
     def changes(self):
@@ -112,7 +117,7 @@ class Plan:
         scores, run = self._scores.get(path, {}), None
         if self._spectrum["all_lines"]:
             run = executed | self._outside.get(path, set())
-        mutants = mutants_of(function, executed, self._definitions, run)
+        mutants = mutants_of(function, executed, self._definitions, run, self._lent.get(path, ()))
         found, made = [], []
         try:
             for one in mutants:
@@ -127,10 +132,13 @@ class Plan:
             made.append((key, (number, position), function, one))
         return made
 
-    def _order(self):
-        """[(index, path, function, lines that run)], the most suspect first; the index of such as run at import alone is higher."""
-        recorded, ranks = self._job.read("recording.json"), {}
-        for index, (path, line) in enumerate([*recorded["named"], *recorded["ranking"]]):
+    def _order(self, ranked):
+        """[(index, path, function, lines that run)], the most suspect first; the index of such as run at import alone is higher.
+
+        `ranked`: (path, line), the most suspect first.
+        """
+        ranks = {}
+        for index, (path, line) in enumerate(ranked):
             ranks.setdefault(path, {}).setdefault(line, index)
         tested, at_import = [], []
         for filename, tree in self._definitions.trees.items():

@@ -98,11 +98,11 @@ class _Runs:
 
     def _mutate(self, spectrum, recording):
         """Find changes of the code with which the test passes; None if none can be tried."""
-        ranking = (recording or {}).pop("ranking", None)
+        ranking, lent = ((recording or {}).pop(name, None) or [] for name in ("ranking", "lent"))
         if not self._may_mutate or not self._test or not (spectrum or {}).get("failed"):
             return None
         command = self._command if self._in_order else self._selected(self._file_of_test())
-        recorded = {"ranking": ranking or [], "named": _named_lines(recording or {})}
+        recorded = {"ranking": ranking, "lent": lent, "named": _named_lines(recording or {})}
         files = (("spectrum.json", spectrum), ("recording.json", recorded))
         least, most = _MUTATION_IN_VAIN_S
         in_vain = min(most, max(least, self._started + _WHOLE_S - time.monotonic()))
