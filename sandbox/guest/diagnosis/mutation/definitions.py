@@ -13,6 +13,7 @@ _MAX_BASES = 8
 _MAX_NAMESAKES = 3
 """Functions of the same name; of more, a call is likely to mean another one."""
 _MAX_CONVERSIONS = 2
+_MAX_ALIKE = 3
 _YIELDS = (ast.Yield, ast.YieldFrom)
 _PROPERTIES = ("property", "cached_property")
 
@@ -67,11 +68,15 @@ class Definitions:
         return found[0] if len(found) == 1 else None
 
     def alike(self, name):
-        """Attributes of classes with one of that name whose names end with it, or it with theirs: `amount`, `raked_amount`."""
+        """Attributes of classes with one of that name whose names end with it, or it with theirs: `amount`, `raked_amount`.
+
+        Empty if there are many: they are of a kind, not mistaken for each other.
+        """
         if self._fields is None:
             self._fields = [_fields_of(node) for node in self._classes.values()]
         found = [one for fields in self._fields if name in fields for one in fields]
-        return sorted({one for one in found if _is_ending(one, name) or _is_ending(name, one)})
+        alike = sorted({one for one in found if _is_ending(one, name) or _is_ending(name, one)})
+        return alike if len(alike) <= _MAX_ALIKE else []
 
     @property
     def left_empty(self):

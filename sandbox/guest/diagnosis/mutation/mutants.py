@@ -574,7 +574,7 @@ def _constants(node, names):
 def _attributes(node, names):
     if not isinstance(node.ctx, ast.Load):
         return
-    for name in names.definitions.alike(node.attr)[:_MAX_NAMES]:
+    for name in names.definitions.alike(node.attr):
         yield Mutant(node, {"attr": name}, node, AIMED, "with `" + name + "` for {}", node)
     if not isinstance(node.value, ast.Name):
         return
