@@ -8,7 +8,7 @@ import ast
 import copy
 
 from ..sites import MUTATORS
-from ..syntax_trees import has_docstring, index_of, leaves_block, own_attribute, parameters
+from ..syntax_trees import has_docstring, index_of, own_attribute, parameters
 from .definitions import assigned_in, container_text, initial_text
 from .mutant import (
     AIMED,
@@ -16,24 +16,20 @@ from .mutant import (
     POSSIBLE,
     UNLIKELY,
     Mutant,
-    blocks_in,
+    Replacing,
     braced,
     copying,
     expression,
     last_name,
     local_names,
     parsed,
+    path_of,
 )
 
 _MAX_ATTRIBUTES, _MAX_KEYS, _MAX_CALLED = 6, 3, 3
 _MAX_ARGUMENTS, _MAX_MOVED = 4, 4
-_MAX_BEFORE, _MAX_LATER = 4, 4
-"""Statements before a loop; behind one that leaves a block."""
 _MIN_COMMON = 5
 """Characters that names have in common which mean the same."""
-_LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
-_COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try)
-_MOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.If, ast.Delete)
 
 
 def insertions_of(function, executed, definitions):
@@ -58,7 +54,6 @@ def insertions_of(function, executed, definitions):
     if ends.has_end:
         yield from _moved(node, names, definitions, ends)
     yield from _handed_on(function, executed, definitions)
-    yield from _of_blocks(node, executed)
 
 
 class _Ends:
@@ -111,48 +106,24 @@ def _fresh_caches(node, ends):
     for one in ast.walk(node):
         if isinstance(one, ast.Subscript):
             if isinstance(one.ctx, ast.Store) and getattr(one.value, "id", None) not in own:
-                written.setdefault(_path_of(one.value), one)
+                written.setdefault(path_of(one.value), one)
             elif isinstance(one.ctx, ast.Load):
-                read.add(_path_of(one.value))
+                read.add(path_of(one.value))
         elif isinstance(one, ast.Compare):
-            asked.add(_path_of(one.comparators[0]))
+            asked.add(path_of(one.comparators[0]))
         elif isinstance(one, ast.Call) and getattr(one.func, "attr", None) in ("get", "setdefault"):
-            read.add(_path_of(one.func.value))
+            read.add(path_of(one.func.value))
         elif isinstance(one, ast.Call) and getattr(one.func, "attr", None) in ("add", "append"):
             if getattr(one.func.value, "id", None) not in own:
-                grown.setdefault(_path_of(one.func.value), one)
+                grown.setdefault(path_of(one.func.value), one)
     for path, at in {**grown, **written}.items():
         if path and (path in asked or (path in written and path in read)):
-            replaced = _Replacing(path, "_empty", only_asked=path not in written)
+            replaced = Replacing(path, "_empty", only_asked=path not in written)
             body = [replaced.visit(one) for one in copy.deepcopy(node.body)]
             made = parsed(f"_empty = type({path})()", node.body[0])
             told = braced(f"if `{path}` were empty each time")
             emptied = parsed(f"{path} = None", at)  # as good as that
             yield Mutant(node, {"body": [*made, *body]}, at, FIRST, told, added=emptied)
-
-
-def _path_of(node):
-    """`a.b.c` of names alone; else an empty text."""
-    if isinstance(node, ast.Name):
-        return node.id
-    above = _path_of(node.value) if isinstance(node, ast.Attribute) else ""
-    return f"{above}.{node.attr}" if above else ""
-
-
-class _Replacing(ast.NodeTransformer):
-    """Puts a local variable in the place of a name or an attribute; or only where it is asked what that contains."""
-
-    def __init__(self, path, variable, only_asked=False):
-        self._path, self._variable, self._only_asked = path, variable, only_asked
-
-    def visit(self, node):
-        if not self._only_asked and isinstance(getattr(node, "ctx", None), ast.Load):
-            if _path_of(node) == self._path:
-                return expression(self._variable, node)
-        elif self._only_asked and isinstance(node, ast.Compare):
-            if _path_of(node.comparators[0]) == self._path:
-                node.comparators[0] = expression(self._variable, node)
-        return self.generic_visit(node)
 
 
 def _kept_state(function, definitions, ends):
@@ -279,104 +250,3 @@ def _with_keyword(call, name, value, likelihood):
     given = ast.keyword(arg=name, value=expression(value, call))
     keywords = [*call.keywords, ast.copy_location(given, call)]
     return Mutant(call, {"keywords": keywords}, call, likelihood, f"with `{name}={value}` in {{}}", call)
-
-
-def _of_blocks(function, executed):
-    """With statements moved out of a block and into it, a value that each round of a loop begins with, a `break`, a `finally`."""
-    for owner in ast.walk(function):
-        for field, block in blocks_in(owner):
-            for index, one in enumerate(block):
-                if one.lineno in executed:
-                    yield from _of_statement(owner, field, block, index)
-
-
-def _of_statement(owner, field, block, index):
-    one, rest = block[index], block[index + 1 :]
-    if isinstance(getattr(one, "value", None), ast.Yield) and rest and not isinstance(owner, ast.Try):
-        guarded = ast.copy_location(ast.Try(body=[one], handlers=[], orelse=[], finalbody=rest), one)
-        yield Mutant(
-            owner, {field: [*block[:index], guarded]}, one, AIMED, "with what follows {} in a `finally`", one
-        )
-    yield from _set_before(owner, field, block, index)
-    if leaves_block(one):
-        for number, later in enumerate(rest[:_MAX_LATER]):
-            if isinstance(later, _MOVABLE):
-                moved = [*block[:index], later, one, *rest[:number], *rest[number + 1 :]]
-                yield Mutant(
-                    owner, {field: moved}, later, AIMED, "with {} before {}, not after it", later, one
-                )
-    if isinstance(one, ast.If) and one.orelse:
-        yield from _of_branches(owner, field, block, index)
-    if not isinstance(one, _COMPOUND) or getattr(one, "orelse", None):
-        return
-    if isinstance(one, (ast.For, ast.While)):
-        yield from _of_rounds(one, block[max(0, index - _MAX_BEFORE) : index])
-    last = one.body[-1]
-    if isinstance(last, _MOVABLE):
-        inner = _with_body(one, one.body[:-1] or [ast.copy_location(ast.Pass(), last)])
-        made = [*block[:index], inner, last, *rest]
-        yield Mutant(
-            owner, {field: made}, last, POSSIBLE, "with {} after the block of {}, not in it", last, one
-        )
-    if rest and isinstance(rest[0], _MOVABLE) and not isinstance(last, _LEAVING):
-        made = [*block[:index], _with_body(one, [*one.body, rest[0]]), *rest[1:]]
-        yield Mutant(owner, {field: made}, rest[0], POSSIBLE, "with {} in the block of {}", rest[0], one)
-    if (
-        isinstance(one, ast.If)
-        and isinstance(owner, ast.For)
-        and field == "body"
-        and not isinstance(last, _LEAVING)
-    ):
-        body = [*one.body, ast.copy_location(ast.Break(), last)]
-        yield Mutant(one, {"body": body}, last, POSSIBLE, "with `break` after {}", last)
-
-
-def _of_branches(owner, field, block, index):
-    """With what follows an `if` and its `else` in one of these alone."""
-    one, rest = block[index], block[index + 1 :]
-    if not rest or not isinstance(rest[0], _MOVABLE):
-        return
-    for branch, name in ("body", "block"), ("orelse", "`else`"):
-        statements = getattr(one, branch)
-        if not isinstance(statements[-1], _LEAVING):
-            made = copy.copy(one)
-            setattr(made, branch, [*statements, rest[0]])
-            changed = [*block[:index], made, *rest[1:]]
-            yield Mutant(
-                owner, {field: changed}, rest[0], AIMED, "with {} in the " + name + " of {}", rest[0], one
-            )
-
-
-def _set_before(owner, field, block, index):
-    """With an attribute set before calls that are given its old value: what they call may look at it."""
-    one, following = block[index], block[index + 1] if index + 1 < len(block) else None
-    targets = following.targets if isinstance(following, ast.Assign) else []
-    path = _path_of(targets[0]) if len(targets) == 1 and isinstance(targets[0], ast.Attribute) else ""
-    nodes = list(ast.walk(one)) if path and isinstance(one, (ast.Expr, *_COMPOUND)) else []
-    if any(isinstance(each, ast.Call) for each in nodes) and any(_path_of(each) == path for each in nodes):
-        given = _Replacing(path, "_was").visit(copy.deepcopy(one))
-        made = [*block[:index], *parsed(f"_was = {path}", following), following, given, *block[index + 2 :]]
-        told = "with {} before {}, which is given the old value"
-        yield Mutant(owner, {field: made}, following, AIMED, told, following, one)
-
-
-def _of_rounds(loop, before):
-    """With what is set before a loop set in each round, but for what its condition asks for."""
-    condition = loop.test if isinstance(loop, ast.While) else loop.iter
-    asked = {one.id for one in ast.walk(condition) if isinstance(one, ast.Name)}
-    for one in before:
-        names = [
-            target.id
-            for target, value in assigned_in(one)
-            if isinstance(target, ast.Name) and initial_text(value)
-        ]
-        if names and asked.isdisjoint(names):
-            yield Mutant(
-                loop, {"body": [one, *loop.body]}, loop, AIMED, "with {} in each round of {}", one, loop
-            )
-
-
-def _with_body(compound, body):
-    made = copy.copy(compound)
-    made.body = body
-    return made

@@ -14,6 +14,7 @@ _MAX_TEXT = 70
 _QUOTED, _WORD = re.compile("`[^`]*`"), re.compile(r"\w+")
 _EFFECTS = (ast.Expr, ast.Return, ast.Raise, *DEFINITIONS)
 _BLUNT = "without", "if it returned at once"
+READ = (ast.Name, ast.Attribute, ast.Subscript)
 FIRST, AIMED, LIKELY, POSSIBLE, UNLIKELY = range(-2, 3)
 """Promise of a kind of change; up to `AIMED`: it mends one kind of fault, and few places of a program have it."""
 
@@ -133,6 +134,41 @@ def has_run(node, executed):
 def braced(text):
     """Escape a text that is to be formatted."""
     return text.replace("{", "{{").replace("}", "}}")
+
+
+def read_of(target):
+    """The expression that reads what an assignment writes to."""
+    made = copy.copy(target)
+    made.ctx = ast.Load()
+    return made
+
+
+def is_docstring(node):
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def path_of(node):
+    """`a.b.c` of names alone; else an empty text."""
+    if isinstance(node, ast.Name):
+        return node.id
+    above = path_of(node.value) if isinstance(node, ast.Attribute) else ""
+    return f"{above}.{node.attr}" if above else ""
+
+
+class Replacing(ast.NodeTransformer):
+    """Puts a local variable in the place of a name or an attribute; or only where it is asked what that contains."""
+
+    def __init__(self, path, variable, only_asked=False):
+        self._path, self._variable, self._only_asked = path, variable, only_asked
+
+    def visit(self, node):
+        if not self._only_asked and isinstance(getattr(node, "ctx", None), ast.Load):
+            if path_of(node) == self._path:
+                return expression(self._variable, node)
+        elif self._only_asked and isinstance(node, ast.Compare):
+            if path_of(node.comparators[0]) == self._path:
+                node.comparators[0] = expression(self._variable, node)
+        return self.generic_visit(node)
 
 
 def _source(node, lines):

@@ -8,8 +8,7 @@ import ast
 import builtins
 import copy
 
-from ..syntax_trees import has_docstring, index_of, leaves_block, own_attribute
-from .definitions import assigned_in
+from ..syntax_trees import has_docstring, own_attribute
 from .insertions import insertions_of
 from .lifetimes import put_back, read_anew, taken_anew
 from .mutant import (
@@ -17,6 +16,7 @@ from .mutant import (
     FIRST,
     LIKELY,
     POSSIBLE,
+    READ,
     UNLIKELY,
     Mutant,
     blocks_in,
@@ -25,11 +25,14 @@ from .mutant import (
     copying,
     expression,
     has_run,
+    is_docstring,
     last_name,
     local_names,
     parsed,
+    read_of,
 )
 from .sameness import other_equality, other_keys
+from .statements import changes_of_block, moves_of
 
 _MAX_NAMES = 6
 _MAX_SHORT = 2
@@ -65,10 +68,6 @@ _CALCULATED = {
     ast.BitAnd: ast.BitOr,
 }
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.BitOr: "|", ast.BitXor: "^"}
-_IN_PLACE = (ast.Add, ast.BitOr, ast.BitAnd)
-"""Operators that lists, sets and dicts have, too."""
-_REMOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete, ast.Raise, ast.Return, ast.Break, ast.Continue)
-_MOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.If)
 _ITERATORS = "map", "filter", "zip", "enumerate", "reversed", "iter"
 _LOOK_UPS = "get", "setdefault"
 _KEEPING = "append", "appendleft", "add", "insert", "setdefault", "put"
@@ -84,7 +83,6 @@ _OTHER_END = {
 _OTHER_END.update({other: name for name, other in _OTHER_END.items()})
 _MAKING = {"iadd": "add", "iconcat": "concat", "ior": "or_", "iand": "and_", "isub": "sub", "ixor": "xor"}
 """Functions of `operator` that change their first argument: others that make a new object."""
-_READ = (ast.Name, ast.Attribute, ast.Subscript)
 
 
 def mutants_of(changed, executed, definitions, at_any_time=None, lent=()):
@@ -98,7 +96,7 @@ def mutants_of(changed, executed, definitions, at_any_time=None, lent=()):
     names.lent.update(lent)
     for node in ast.walk(function):
         for field, block in blocks_in(node):
-            yield from _of_block(node, field, block, executed, names)
+            yield from changes_of_block(node, field, block, executed, names.shared)
         if has_run(node, executed):
             for make in _MAKERS:
                 if isinstance(node, make[0]):
@@ -109,6 +107,7 @@ def mutants_of(changed, executed, definitions, at_any_time=None, lent=()):
         body = [*function.body[:first], at_once, *_generating(function)]
         yield Mutant(function, {"body": body}, function, POSSIBLE, "if it returned at once")
     yield from insertions_of(changed, executed, definitions)
+    yield from moves_of(function, executed)
     yield from other_equality(changed, definitions)
     yield from other_keys(function, executed)
     yield from put_back(changed, executed)
@@ -165,104 +164,9 @@ class _Names:
         return [one for one in self.locals if one not in (name, "self", "cls")][:_MAX_NAMES]
 
 
-def _of_block(owner, field, block, executed, names):
-    """Without a statement, with two of them exchanged, with another addition, with a copy of what it changes."""
-    for index, one in enumerate(block):
-        if one.lineno not in executed or _is_docstring(one):
-            continue
-        if isinstance(one, _REMOVABLE) and not _binds_name(one):
-            without = [*block[:index], ast.copy_location(ast.Pass(), one), *block[index + 1 :]]
-            yield Mutant(owner, {field: without}, one, LIKELY, "without {}", one)
-        for text, made in _other_forms(one):
-            changed = [*block[:index], *made, *block[index + 1 :]]
-            yield Mutant(owner, {field: changed}, one, AIMED, text, one)
-        for name in sorted(_changed_names(one) & names.shared):
-            changed = [*block[:index], *parsed(copying(name), one), *block[index:]]
-            yield Mutant(owner, {field: changed}, one, AIMED, "with a copy of `" + name + "` before {}", one)
-        following = block[index + 1] if index + 1 < len(block) else None
-        if leaves_block(one):
-            continue  # what follows is moved by `insertions_of`
-        if isinstance(one, _MOVABLE) and isinstance(following, _MOVABLE) and following.lineno in executed:
-            moved = [*block[:index], following, one, *block[index + 2 :]]
-            yield Mutant(owner, {field: moved}, one, POSSIBLE, "with {} after {}", one, following)
-
-
-def _changed_names(statement):
-    """Variables whose objects a statement changes: by a method that is called for its effect, an attribute, an item."""
-    if isinstance(statement, ast.Expr):
-        changed = [statement.value.func] if isinstance(statement.value, ast.Call) else []
-    else:
-        changed = [target for target, _ in assigned_in(statement)]
-    bases = (
-        getattr(one, "value", None) for one in changed if isinstance(one, (ast.Attribute, ast.Subscript))
-    )
-    return {one.id for one in bases if isinstance(one, ast.Name)}
-
-
 def _hands_out(value):
     """True for an expression that may give what somebody else has: an attribute, an item, what a function returns."""
-    return isinstance(value, _READ) or (isinstance(value, ast.Call) and not _is_class(value.func))
-
-
-def _other_forms(one):
-    """Yield (text, statements): an addition in place or not, an item set only where there is none, an `if` for each `elif`."""
-    added = _other_addition(one)
-    if added is not None:
-        how = "in place" if isinstance(one, ast.Assign) else "without changing what was there"
-        yield "with {} " + how, [added]
-    target = one.targets[0] if isinstance(one, ast.Assign) and len(one.targets) == 1 else None
-    if isinstance(target, ast.Subscript) and not isinstance(index_of(target), ast.Slice):
-        parts = {"_at": target.value, "_key": index_of(target), "_value": one.value}
-        yield "with {} only where there is none", parsed("_at.setdefault(_key, _value)", one, **parts)
-    if _is_elif(one):
-        chain = [one]
-        while _is_elif(chain[-1]):
-            chain.append(chain[-1].orelse[0])
-        alone = [*map(_alone, chain[:-1])]
-        if not all(map(leaves_block, alone)):
-            yield "with `if` for each `elif` after {}", [*alone, chain[-1]]
-
-
-def _is_elif(one):
-    """True for an `if` with an `elif`."""
-    return (
-        isinstance(one, ast.If)
-        and len(one.orelse) == 1
-        and isinstance(one.orelse[0], ast.If)
-        and one.orelse[0].col_offset == one.col_offset
-    )
-
-
-def _alone(one):
-    """The `if` without its `elif` and `else`."""
-    made = copy.copy(one)
-    made.orelse = []
-    return made
-
-
-def _other_addition(one):
-    """`x = x + y` for `x += y`, and the other way round; None for another statement, and for numbers and texts."""
-    if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.value, ast.BinOp):
-        target, operation, added = one.targets[0], one.value.op, one.value.right
-        if not isinstance(target, _READ) or ast.dump(_read(target)) != ast.dump(one.value.left):
-            return None
-        made = ast.AugAssign(target=target, op=operation, value=added)
-    elif isinstance(one, ast.AugAssign):
-        target, operation, added = one.target, one.op, one.value
-        sum_of = ast.copy_location(ast.BinOp(left=_read(target), op=operation, right=added), one)
-        made = ast.Assign(targets=[target], value=sum_of)
-    else:
-        return None
-    if not isinstance(operation, _IN_PLACE) or isinstance(added, (ast.Constant, ast.JoinedStr)):
-        return None
-    return ast.copy_location(made, one)
-
-
-def _read(target):
-    """The expression that reads what an assignment writes to."""
-    made = copy.copy(target)
-    made.ctx = ast.Load()
-    return made
+    return isinstance(value, READ) or (isinstance(value, ast.Call) and not _is_class(value.func))
 
 
 def _only_outcome(node, executed):
@@ -272,7 +176,7 @@ def _only_outcome(node, executed):
     """
 
     def is_left_out(block):
-        is_told = any(not isinstance(one, _SILENT) and not _is_docstring(one) for one in block)
+        is_told = any(not isinstance(one, _SILENT) and not is_docstring(one) for one in block)
         if not is_told or block[0].lineno <= node.test.end_lineno:
             return False  # its lines don't tell
         return executed.isdisjoint(range(block[0].lineno, block[-1].end_lineno + 1))
@@ -332,7 +236,7 @@ def _operands(node, names):
     first, second = node.values[0], node.values[-1]
     if len(node.values) > 2:
         return
-    if isinstance(node.op, ast.Or) and isinstance(first, (*_READ, ast.Call)):
+    if isinstance(node.op, ast.Or) and isinstance(first, (*READ, ast.Call)):
         chosen = expression("_a if _a is not None else _b", node, _a=first, _b=second)
         yield Mutant(
             node, {"values": [chosen, chosen]}, node, AIMED, "with {} only where {} is None", second, first
@@ -453,7 +357,7 @@ def _calls(node, names):
     if len(node.args) == 2 and plain:
         yield Mutant(node, {"args": node.args[::-1]}, node, UNLIKELY, "with exchanged arguments in {}", node)
     for index, one in enumerate(node.args):
-        if isinstance(one, _READ):
+        if isinstance(one, READ):
             given = [*node.args[:index], copied(one), *node.args[index + 1 :]]
             likelihood = FIRST if one.lineno in names.lent else AIMED if called in _KEEPING else POSSIBLE
             yield Mutant(node, {"args": given}, node, likelihood, "with a copy of {} in {}", one, node)
@@ -463,7 +367,7 @@ def _calls(node, names):
 
 
 def _copies(owner, field, value, likelihood=POSSIBLE):
-    if isinstance(value, (*_READ, ast.IfExp, ast.BoolOp)):
+    if isinstance(value, (*READ, ast.IfExp, ast.BoolOp)):
         yield Mutant(owner, {field: copied(value)}, value, likelihood, "with a copy of {}", value)
 
 
@@ -471,7 +375,7 @@ def _deep_copies(node):
     """With a deep copy for a shallow one."""
     is_method = isinstance(node.func, ast.Attribute) and not node.args and node.func.attr == "copy"
     is_made = getattr(node.func, "id", None) in _SHALLOW and len(node.args) == 1
-    if is_method or (is_made and isinstance(node.args[0], _READ)):
+    if is_method or (is_made and isinstance(node.args[0], READ)):
         func = expression("__import__('copy').deepcopy", node)
         deep = {"func": func, "args": [copy.copy(node)], "keywords": []}
         yield Mutant(node, deep, node, AIMED, "with a deep copy for {}", node)
@@ -492,7 +396,7 @@ def _values(node, names):
         fields = {"value": expression("list(_it)", value, _it=value)}
         yield Mutant(node, fields, value, AIMED, "with a list of {}", value)
     elif getattr(called, "attr", None) in _LOOK_UPS or (
-        isinstance(node, ast.Return) and isinstance(called, _READ) and not _is_class(called)
+        isinstance(node, ast.Return) and isinstance(called, READ) and not _is_class(called)
     ):
         yield Mutant(node, {"value": copied(value)}, value, POSSIBLE, "with a copy of {}", value)
 
@@ -503,14 +407,14 @@ def _assignments(node, names):
     is_attribute = isinstance(target, ast.Attribute) and not names.constructs
     if len(node.targets) > 1 or not (is_attribute or isinstance(target, ast.Name) and node in names.repeated):
         return
-    before = _read(target)
+    before = read_of(target)
     if isinstance(value, (ast.Compare, ast.BoolOp)) or isinstance(getattr(value, "op", None), ast.Not):
         for operation, outcome in ("or", "true"), ("and", "false"):
             staying = expression(f"_new {operation} _old", value, _new=value, _old=before)
             yield Mutant(
                 node, {"value": staying}, node, AIMED, "with {} staying " + outcome + " once it is", target
             )
-    elif isinstance(value, (*_READ, ast.Call, ast.List, ast.Dict)) and is_attribute:
+    elif isinstance(value, (*READ, ast.Call, ast.List, ast.Dict)) and is_attribute:
         both = "{**_old, **_new} if isinstance(_old, dict) else _old + _new"
         added = expression(both, value, _new=value, _old=before)
         yield Mutant(node, {"value": added}, node, AIMED, "with {} added to what {} had", value, target)
@@ -616,15 +520,6 @@ _MAKERS = (
     (ast.Attribute, _attributes),
 )
 """(kinds of nodes, their changes)."""
-
-
-def _is_docstring(node):
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def _binds_name(node):
-    """True for an assignment of names: without it, they are missing below."""
-    return isinstance(node, ast.Assign) and all(isinstance(one, ast.Name) for one in node.targets)
 
 
 def _generating(function):

@@ -1,0 +1,231 @@
+"""Changes of statements in their blocks: without one, in another form, at another place."""
+
+# Nodes with a position are told by their attributes.
+# pyright: reportAttributeAccessIssue=false
+from __future__ import annotations
+
+import ast
+import copy
+
+from ..syntax_trees import index_of, leaves_block
+from .definitions import assigned_in, initial_text
+from .mutant import (
+    AIMED,
+    LIKELY,
+    POSSIBLE,
+    READ,
+    Mutant,
+    Replacing,
+    blocks_in,
+    copying,
+    is_docstring,
+    parsed,
+    path_of,
+    read_of,
+)
+
+_MAX_BEFORE, _MAX_LATER = 4, 4
+"""Statements before a loop; behind one that leaves a block."""
+_LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+_COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try)
+_REMOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete, ast.Raise, ast.Return, ast.Break, ast.Continue)
+_MOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.If, ast.Delete)
+_IN_PLACE = (ast.Add, ast.BitOr, ast.BitAnd)
+"""Operators that lists, sets and dicts have, too."""
+
+
+def changes_of_block(owner, field, block, executed, shared):
+    """Yield changes of the statements of a block, one at a time: without it, after the next one, in another form.
+
+    `shared`: variables that may stand for what somebody else has, too: of these, changes with a copy.
+    """
+    for index, one in enumerate(block):
+        if one.lineno not in executed or is_docstring(one):
+            continue
+        if isinstance(one, _REMOVABLE) and not _binds_name(one):
+            without = [*block[:index], ast.copy_location(ast.Pass(), one), *block[index + 1 :]]
+            yield Mutant(owner, {field: without}, one, LIKELY, "without {}", one)
+        for text, made in _other_forms(one):
+            changed = [*block[:index], *made, *block[index + 1 :]]
+            yield Mutant(owner, {field: changed}, one, AIMED, text, one)
+        for name in sorted(_changed_names(one) & shared):
+            changed = [*block[:index], *parsed(copying(name), one), *block[index:]]
+            yield Mutant(owner, {field: changed}, one, AIMED, "with a copy of `" + name + "` before {}", one)
+        following = block[index + 1] if index + 1 < len(block) else None
+        if leaves_block(one):
+            continue  # what follows is moved by `moves_of`
+        if isinstance(one, _MOVABLE) and isinstance(following, _MOVABLE) and following.lineno in executed:
+            moved = [*block[:index], following, one, *block[index + 2 :]]
+            yield Mutant(owner, {field: moved}, one, POSSIBLE, "with {} after {}", one, following)
+
+
+def _changed_names(statement):
+    """Variables whose objects a statement changes: by a method that is called for its effect, an attribute, an item."""
+    if isinstance(statement, ast.Expr):
+        changed = [statement.value.func] if isinstance(statement.value, ast.Call) else []
+    else:
+        changed = [target for target, _ in assigned_in(statement)]
+    bases = (
+        getattr(one, "value", None) for one in changed if isinstance(one, (ast.Attribute, ast.Subscript))
+    )
+    return {one.id for one in bases if isinstance(one, ast.Name)}
+
+
+def _other_forms(one):
+    """Yield (text, statements): an addition in place or not, an item set only where there is none, an `if` for each `elif`."""
+    added = _other_addition(one)
+    if added is not None:
+        how = "in place" if isinstance(one, ast.Assign) else "without changing what was there"
+        yield "with {} " + how, [added]
+    target = one.targets[0] if isinstance(one, ast.Assign) and len(one.targets) == 1 else None
+    if isinstance(target, ast.Subscript) and not isinstance(index_of(target), ast.Slice):
+        parts = {"_at": target.value, "_key": index_of(target), "_value": one.value}
+        yield "with {} only where there is none", parsed("_at.setdefault(_key, _value)", one, **parts)
+    if _is_elif(one):
+        chain = [one]
+        while _is_elif(chain[-1]):
+            chain.append(chain[-1].orelse[0])
+        alone = [*map(_alone, chain[:-1])]
+        if not all(map(leaves_block, alone)):
+            yield "with `if` for each `elif` after {}", [*alone, chain[-1]]
+
+
+def _is_elif(one):
+    """True for an `if` with an `elif`."""
+    return (
+        isinstance(one, ast.If)
+        and len(one.orelse) == 1
+        and isinstance(one.orelse[0], ast.If)
+        and one.orelse[0].col_offset == one.col_offset
+    )
+
+
+def _alone(one):
+    """The `if` without its `elif` and `else`."""
+    made = copy.copy(one)
+    made.orelse = []
+    return made
+
+
+def _other_addition(one):
+    """`x = x + y` for `x += y`, and the other way round; None for another statement, and for numbers and texts."""
+    if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.value, ast.BinOp):
+        target, operation, added = one.targets[0], one.value.op, one.value.right
+        if not isinstance(target, READ) or ast.dump(read_of(target)) != ast.dump(one.value.left):
+            return None
+        made = ast.AugAssign(target=target, op=operation, value=added)
+    elif isinstance(one, ast.AugAssign):
+        target, operation, added = one.target, one.op, one.value
+        sum_of = ast.copy_location(ast.BinOp(left=read_of(target), op=operation, right=added), one)
+        made = ast.Assign(targets=[target], value=sum_of)
+    else:
+        return None
+    if not isinstance(operation, _IN_PLACE) or isinstance(added, (ast.Constant, ast.JoinedStr)):
+        return None
+    return ast.copy_location(made, one)
+
+
+def _binds_name(node):
+    """True for an assignment of names: without it, they are missing below."""
+    return isinstance(node, ast.Assign) and all(isinstance(one, ast.Name) for one in node.targets)
+
+
+def moves_of(function, executed):
+    """Yield changes with statements moved out of a block and into it, a value that each round of a loop begins with, a `finally`."""
+    for owner in ast.walk(function):
+        for field, block in blocks_in(owner):
+            for index, one in enumerate(block):
+                if one.lineno in executed:
+                    yield from _of_statement(owner, field, block, index)
+
+
+def _of_statement(owner, field, block, index):
+    one, rest = block[index], block[index + 1 :]
+    if isinstance(getattr(one, "value", None), ast.Yield) and rest and not isinstance(owner, ast.Try):
+        guarded = ast.copy_location(ast.Try(body=[one], handlers=[], orelse=[], finalbody=rest), one)
+        yield Mutant(
+            owner, {field: [*block[:index], guarded]}, one, AIMED, "with what follows {} in a `finally`", one
+        )
+    yield from _set_before(owner, field, block, index)
+    if leaves_block(one):
+        for number, later in enumerate(rest[:_MAX_LATER]):
+            if isinstance(later, _MOVABLE):
+                moved = [*block[:index], later, one, *rest[:number], *rest[number + 1 :]]
+                yield Mutant(
+                    owner, {field: moved}, later, AIMED, "with {} before {}, not after it", later, one
+                )
+    if isinstance(one, ast.If) and one.orelse:
+        yield from _of_branches(owner, field, block, index)
+    if not isinstance(one, _COMPOUND) or getattr(one, "orelse", None):
+        return
+    if isinstance(one, (ast.For, ast.While)):
+        yield from _of_rounds(one, block[max(0, index - _MAX_BEFORE) : index])
+    last = one.body[-1]
+    if isinstance(last, _MOVABLE):
+        inner = _with_body(one, one.body[:-1] or [ast.copy_location(ast.Pass(), last)])
+        made = [*block[:index], inner, last, *rest]
+        yield Mutant(
+            owner, {field: made}, last, POSSIBLE, "with {} after the block of {}, not in it", last, one
+        )
+    if rest and isinstance(rest[0], _MOVABLE) and not isinstance(last, _LEAVING):
+        made = [*block[:index], _with_body(one, [*one.body, rest[0]]), *rest[1:]]
+        yield Mutant(owner, {field: made}, rest[0], POSSIBLE, "with {} in the block of {}", rest[0], one)
+    if (
+        isinstance(one, ast.If)
+        and isinstance(owner, ast.For)
+        and field == "body"
+        and not isinstance(last, _LEAVING)
+    ):
+        body = [*one.body, ast.copy_location(ast.Break(), last)]
+        yield Mutant(one, {"body": body}, last, POSSIBLE, "with `break` after {}", last)
+
+
+def _of_branches(owner, field, block, index):
+    """With what follows an `if` and its `else` in one of these alone."""
+    one, rest = block[index], block[index + 1 :]
+    if not rest or not isinstance(rest[0], _MOVABLE):
+        return
+    for branch, name in ("body", "block"), ("orelse", "`else`"):
+        statements = getattr(one, branch)
+        if not isinstance(statements[-1], _LEAVING):
+            made = copy.copy(one)
+            setattr(made, branch, [*statements, rest[0]])
+            changed = [*block[:index], made, *rest[1:]]
+            yield Mutant(
+                owner, {field: changed}, rest[0], AIMED, "with {} in the " + name + " of {}", rest[0], one
+            )
+
+
+def _set_before(owner, field, block, index):
+    """With an attribute set before calls that are given its old value: what they call may look at it."""
+    one, following = block[index], block[index + 1] if index + 1 < len(block) else None
+    targets = following.targets if isinstance(following, ast.Assign) else []
+    path = path_of(targets[0]) if len(targets) == 1 and isinstance(targets[0], ast.Attribute) else ""
+    nodes = list(ast.walk(one)) if path and isinstance(one, (ast.Expr, *_COMPOUND)) else []
+    if any(isinstance(each, ast.Call) for each in nodes) and any(path_of(each) == path for each in nodes):
+        given = Replacing(path, "_was").visit(copy.deepcopy(one))
+        made = [*block[:index], *parsed(f"_was = {path}", following), following, given, *block[index + 2 :]]
+        told = "with {} before {}, which is given the old value"
+        yield Mutant(owner, {field: made}, following, AIMED, told, following, one)
+
+
+def _of_rounds(loop, before):
+    """With what is set before a loop set in each round, but for what its condition asks for."""
+    condition = loop.test if isinstance(loop, ast.While) else loop.iter
+    asked = {one.id for one in ast.walk(condition) if isinstance(one, ast.Name)}
+    for one in before:
+        names = [
+            target.id
+            for target, value in assigned_in(one)
+            if isinstance(target, ast.Name) and initial_text(value)
+        ]
+        if names and asked.isdisjoint(names):
+            yield Mutant(
+                loop, {"body": [one, *loop.body]}, loop, AIMED, "with {} in each round of {}", one, loop
+            )
+
+
+def _with_body(compound, body):
+    made = copy.copy(compound)
+    made.body = body
+    return made
