@@ -183,10 +183,8 @@ class _Reader:
                 named += [index + 1 for index in find_block(file[0], one.line - 1)]
         values = self._values.get((place.path, place.function), {})
         lines, marks = file
-        if (
-            place.path,
-            place.function,
-        ) in self._changed:  # what has not run may be where a changed line belongs
+        if (place.path, place.function) in self._changed:
+            # A short block that has not run may be where a changed line belongs.
             long = [(first, last) for first, last in marks.unexecuted if last - first >= _MAX_SHORT_BLOCK]
             marks = marks.model_copy(update={"unexecuted": long})
         text = cut_out(place, lines, marks, shown, named, values, self._longest(place))

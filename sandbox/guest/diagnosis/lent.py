@@ -10,11 +10,11 @@ _MAX_OF_LINE = 20
 """Calls at one line that are looked at."""
 _NEAR = 60
 """Events after an argument in which the call begins: those of the arguments after it."""
-MAX_LENT = 60
+_MAX_LENT = 60
 
 
 def find(events, calls, is_test_code):
-    """[site of the argument of such a call], of each line the first."""
+    """[site of an argument of such a call], of each line one; not of calls in test code, or of functions that are not recorded."""
     found, looked_at = {}, {}
     for event in events.of_kind(kinds.ARGUMENT):
         site = events.site(event)
@@ -27,7 +27,7 @@ def find(events, calls, is_test_code):
         end = _end_of_call(events, calls, event)
         if end is not None and bisect_right(changes, end) < len(changes):
             found[place] = site
-            if len(found) >= MAX_LENT:
+            if len(found) >= _MAX_LENT:
                 break
     return list(found.values())
 

@@ -14,6 +14,7 @@ _MAX_NAMESAKES = 3
 """Functions of the same name; of more, a call is likely to mean another one."""
 _MAX_CONVERSIONS = 2
 _MAX_ALIKE = 3
+"""Names that one may have been mistaken for."""
 _YIELDS = (ast.Yield, ast.YieldFrom)
 _PROPERTIES = ("property", "cached_property")
 
