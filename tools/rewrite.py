@@ -164,7 +164,7 @@ def _answer(done: Sequence[Rewritten]) -> RewriteAnswer:
 async def _run(session: Session, report: Report, answer: RewriteAnswer, run: str) -> RewriteAnswer:
     if answer.syntax_error:
         return answer.model_copy(update={"not_run": "the new text has a syntax error."})
-    entrypoint, tests = _what_to_run(run)
+    entrypoint, tests = await _what_to_run(session, run)
     limit = LIMIT - min(len(_changes(answer)), LIMIT // 2)
     try:
         evaluation = await _evaluation.evaluate(
@@ -177,12 +177,25 @@ async def _run(session: Session, report: Report, answer: RewriteAnswer, run: str
     return answer.model_copy(update={"run": evaluation})
 
 
-def _what_to_run(run: str) -> tuple[str | None, list[str]]:
-    """(entry point, tests) for `eval`: the session's tests, ids of tests, or a command."""
+async def _what_to_run(session: Session, run: str) -> tuple[str | None, list[str]]:
+    """(entry point, tests) for `eval`: the session's tests, ids of tests and folders with tests, or a command."""
     if run.strip().lower() in _OWN_TESTS:
         return None, []
     words = [run[start:end] for start, _, end in find_words(run, _CLOSING)]
-    return (None, words) if words and all(map(_TEST.match, words)) else (run, [])
+    for word in words:
+        if not (_TEST.match(word) or ("/" in word and await _is_folder(session, word))):
+            return run, []
+    return (None, words) if words else (run, [])
+
+
+async def _is_folder(session: Session, path: str) -> bool:
+    try:
+        await session.workspace.list(path, limit=1)
+    except SandboxLost:
+        raise
+    except PdboxError:  # a file, nothing that is there, a command outside of the repository
+        return False
+    return True
 
 
 def render(answer: RewriteAnswer) -> str:

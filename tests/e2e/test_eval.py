@@ -45,6 +45,24 @@ async def test_each_outcome_has_its_name_and_a_module_breaks_and_is_fixed(
         assert "fixed since the last run: test_a.py" in text
 
 
+async def test_after_an_edit_folders_are_run_as_tests_and_scripts_as_commands(
+    tmp_path: Path, backend: list[str]
+) -> None:
+    for folder in ("shop/tests", "more/checks"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / f"test_{folder[:4]}.py").write_text("def test_a(): pass\n")
+    (tmp_path / "scripts").mkdir()
+    script = tmp_path / "scripts" / "test"
+    script.write_text("#!/bin/sh\necho from the script\n")
+    script.chmod(0o755)
+    edit = {"path": "a.py", "new_code": "A = 1\n"}
+    async with pdbox("--repo", str(tmp_path), *backend) as session:
+        text = await session.text("rewrite", **edit, run="shop/tests more/checks")
+        assert "2 passed" in text
+        assert "from the script" in await session.text("rewrite", **edit, run="scripts/test")
+        assert "from the script" in await session.text("rewrite", **edit, run="/bin/sh scripts/test")
+
+
 SHOP = {
     "shop.py": """
 def price(item):
