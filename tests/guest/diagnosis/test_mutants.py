@@ -26,6 +26,15 @@ a = []
         return a
     every().append(n)
     return a"""
+BRANCHES = """\
+def f(n):
+    if n > 2:
+        n += 0
+    else:
+        n += 1
+    n -= 1
+    return n
+"""
 TALLY = """\
 class Tally:
     def __init__(self, names=()):
@@ -583,24 +592,8 @@ def f(n):
         found.append(4)
     return found
 """),
-        ("f(3) == 3", (6, "with `n -= 1` in the `else` of `if n > 2:…`"), """\
-def f(n):
-    if n > 2:
-        n += 0
-    else:
-        n += 1
-    n -= 1
-    return n
-"""),
-        ("f(1) == 2", (6, "with `n -= 1` in the block of `if n > 2:…`"), """\
-def f(n):
-    if n > 2:
-        n += 0
-    else:
-        n += 1
-    n -= 1
-    return n
-"""),
+        ("f(3) == 3", (6, "with `n -= 1` in the `else` of `if n > 2:…`"), BRANCHES),
+        ("f(1) == 2", (6, "with `n -= 1` in the block of `if n > 2:…`"), BRANCHES),
         ("f(3) == [0, 1, 2]", (5, "with `type(self).made` for `self.made`"), """\
 class A:
     made = 0
