@@ -151,6 +151,92 @@ def test_state_of_an_object_that_is_not_kept_right(
     assert change in changes(TALLY + before, f"{asked} == {expected!r}")
 
 
+QUERY = """\
+class Query:
+    def __init__(self, name):
+        self.name, self.limit, self.order = name, None, None
+
+    def copy(self):
+        made = Query(self.name)
+        made.order = self.order
+        return made
+
+    def renamed(self, name):
+        return type(self)(name or self.name)
+
+q = Query("a"); q.limit, q.order = 3, "b"
+"""
+
+
+@pytest.mark.parametrize(
+    ("expected", "change"),
+    [
+        ("q.copy().limit == 3", (7, "with `made.limit = self.limit` after `made.order = self.order`")),
+        ("q.renamed('c').limit == 3", (11, "with `.limit = self.limit` for `type(self)(name or self.name)`")),
+        (
+            "q.renamed('c').order == 'b'",
+            (11, "with `.order = self.order` for `type(self)(name or self.name)`"),
+        ),
+    ],
+)
+def test_attributes_that_a_copy_lacks(expected: str, change: tuple[int, str]) -> None:
+    assert change in changes(QUERY, expected)
+
+
+TABLE = """\
+class Table:
+    def __init__(self):
+        self._rows, self._size, self._last = [], 0, -1
+
+    def add(self, row):
+        if len(row) > 9:
+            self._rows.clear()
+        else:
+            self._rows.append(row)
+            self._last = self._last + 1
+            self._size += len(row)
+
+    def last(self):
+        return self._rows and self._last
+
+t = Table(); t.add("a"); t.add("x" * 10); t.add("b")
+"""
+
+
+@pytest.mark.parametrize(
+    ("expected", "change"),
+    [
+        ("t._size == 1", (7, "with `self._size = 0` after `self._rows.clear()`")),
+        ("t.last() == 0", (7, "with `self._last = -1` after `self._rows.clear()`")),
+        ("t.last() == 0", (14, "with `len(self._rows) - 1` for `self._last`")),
+    ],
+)
+def test_what_is_not_reset_with_the_rest(expected: str, change: tuple[int, str]) -> None:
+    assert change in changes(TABLE, expected)
+
+
+def test_what_members_are_added_to_is_a_container_whatever_made_it() -> None:
+    source = """\
+class Names(list):
+    add = list.append
+
+class Queue:
+    def __init__(self):
+        self.sizes = dict()
+        self.heavy = Names()
+
+    def put(self, key):
+        self.sizes[key] = 1
+        self.heavy.add(key)
+
+    def drop(self, key):
+        del self.sizes[key]
+
+q = Queue(); q.put("a"); q.drop("a")
+"""
+    assert (14, "with `key` removed from `self.heavy` at its end") in changes(source, "q.heavy == []")
+
+
 @pytest.mark.parametrize(
     ("expected", "change", "text"),
     [

@@ -138,7 +138,7 @@ class State:
         self.initial: dict = {}
         """Attribute -> text of what it is set to, by constructors first, where that needs no names: `None`, `[]`."""
         self.containers: list = []
-        """Those of them that are empty containers then."""
+        """Those of them that are empty containers then, and attributes that methods add members to or remove them from."""
         self.attributes: set = set()
         """Names of all that they speak of."""
         self.assigned: list = []
@@ -161,6 +161,9 @@ class State:
             for node in ast.walk(method):
                 if own_attribute(node):
                     self.attributes.add(node.attr)
+                name = getattr(_filled_in(node), "attr", None)
+                if name is not None and name not in self.containers:
+                    self.containers.append(name)
                 call = node.value if isinstance(node, ast.Expr) else None
                 if isinstance(call, ast.Call) and not call.args + call.keywords and own_attribute(call.func):
                     called[call.func.attr] = True
@@ -186,7 +189,7 @@ class State:
         text = initial_text(value)
         if text and name not in self.initial:
             self.initial[name] = text
-            self.containers += [name] if container_text(value) else []
+            self.containers += [name] if container_text(value) and name not in self.containers else []
 
 
 def _fields_of(owner):
@@ -253,6 +256,16 @@ def _is_cache(decorator):
     return ("cache" in name.lower() or "memo" in name.lower()) and "property" not in name.lower()
 
 
+def _filled_in(node):
+    """The attribute that a member is added to or removed from: `self.x` of `self.x.add(key)`, `del self.x[key]`; else None."""
+    found = None
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Del):
+        found = node.value
+    elif isinstance(node, ast.Call) and getattr(node.func, "attr", None) in ("add", "discard"):
+        found = node.func.value
+    return found if own_attribute(found) else None
+
+
 def _default_of(value):
     """The default of a field: `field(default=0)` of dataclasses, `attr.ib(factory=list)` of attrs, or a value itself."""
     for one in value.keywords if isinstance(value, ast.Call) else ():
@@ -275,7 +288,10 @@ def assigned_in(node):
 
 
 def initial_text(value):
-    """Text of an expression that needs no names, as a value in the beginning has: `None`, `0`, `[]`; else empty."""
+    """Text of an expression that needs no names, as a value in the beginning has: `None`, `-1`, `[]`; else empty."""
+    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
+        number = getattr(value.operand, "value", None)
+        return f"-{number}" if type(number) is int else ""
     if isinstance(value, ast.Constant):
         return repr(value.value) if value.value is None or type(value.value) in (bool, int) else ""
     return container_text(value)

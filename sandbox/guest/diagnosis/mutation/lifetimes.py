@@ -1,18 +1,31 @@
-"""Changes of how long a value holds: an attribute that is put back at the end, a variable that is read anew."""
+"""Changes of how long a value holds: an attribute that is put back at the end, or with another; a variable that is read anew."""
 
 # Nodes with a position are told by their attributes.
 # pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import ast
+import copy
 import math
 from collections import Counter
 
 from ..syntax_trees import DEFINITIONS, has_docstring, own_attribute
 from .definitions import assigned_in, initial_text
-from .mutant import AIMED, Mutant, braced, filled, has_run, local_names, parsed
+from .mutant import (
+    AIMED,
+    POSSIBLE,
+    Mutant,
+    Replacing,
+    blocks_in,
+    braced,
+    filled,
+    has_run,
+    local_names,
+    parsed,
+)
 
 _MAX_ATTRIBUTES, _MAX_INNER, _MAX_VARIABLES = 3, 4, 4
+_MAX_BESIDE, _MAX_COUNTS = 6, 4
 _INNER = (ast.Lambda, *DEFINITIONS)
 
 
@@ -38,6 +51,53 @@ def put_back(function, executed):
         guarded.body = rest
         body = {"body": [*node.body[:first], kept, guarded]}
         yield Mutant(node, body, at, AIMED, braced(f"with `self.{name}` at its end as it was before"))
+
+
+def reset_beside(function, state, executed):
+    """Yield changes of a method where it resets an attribute: with others reset there, too."""
+    if function.owner is None or function.node.name == "__init__":
+        return
+    for owner in ast.walk(function.node):
+        for field, block in blocks_in(owner):
+            reset = [
+                name for one in block if one.lineno in executed for name in _reset_by(one, state.initial)
+            ]
+            last = [index for index, one in enumerate(block) if _reset_by(one, state.initial)][-1:]
+            others = [one for one in state.initial.items() if one[0] not in reset] if reset else []
+            for name, value in others[:_MAX_BESIDE]:
+                at, text = block[last[0]], f"self.{name} = {value}"
+                added = parsed(text, at)
+                made = [*block[: last[0] + 1], *added, *block[last[0] + 1 :]]
+                yield Mutant(
+                    owner, {field: made}, at, AIMED, braced(f"with `{text}` after ") + "{}", at, added=added
+                )
+
+
+def _reset_by(statement, initial):
+    """Names of attributes that a statement sets as they were in the beginning, or empties."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and getattr(call.func, "attr", None) == "clear":
+        return [call.func.value.attr] if own_attribute(call.func.value) else []
+    return [
+        target.attr
+        for target, value in assigned_in(statement)
+        if own_attribute(target) and initial_text(value) == initial.get(target.attr, "-")
+    ]
+
+
+def counted_anew(function, state):
+    """Yield changes of a method that reads a number of its object: with the length of a container in its place."""
+    node = function.node
+    if function.owner is None or node.name == "__init__":
+        return
+    read = {one.attr: one for one in ast.walk(node) if own_attribute(one) and isinstance(one.ctx, ast.Load)}
+    counts = [one for one in read if state.initial.get(one) in ("0", "-1")]
+    containers = [one for one in read if one in state.containers]
+    for name, container in [(one, other) for one in counts for other in containers][:_MAX_COUNTS]:
+        length = f"len(self.{container})" + " - 1" * (state.initial[name] == "-1")
+        body = [Replacing(f"self.{name}", length).visit(copy.deepcopy(one)) for one in node.body]
+        told = braced(f"with `{length}` for `self.{name}`")
+        yield Mutant(node, {"body": body}, read[name], POSSIBLE, told, read[name])
 
 
 def taken_anew(function, executed):

@@ -10,7 +10,7 @@ import copy
 
 from ..syntax_trees import has_docstring, own_attribute
 from .insertions import insertions_of
-from .lifetimes import put_back, read_anew, taken_anew
+from .lifetimes import counted_anew, put_back, read_anew, reset_beside, taken_anew
 from .mutant import (
     AIMED,
     FIRST,
@@ -33,6 +33,7 @@ from .mutant import (
 )
 from .sameness import other_equality, other_keys
 from .statements import changes_of_block, moves_of
+from .taken_over import taken_over
 
 _MAX_NAMES = 6
 _MAX_SHORT = 2
@@ -111,6 +112,10 @@ def mutants_of(changed, executed, definitions, at_any_time=None, lent=()):
     yield from other_equality(changed, definitions)
     yield from other_keys(function, executed)
     yield from put_back(changed, executed)
+    state = definitions.state(changed.owner)
+    yield from reset_beside(changed, state, executed)
+    yield from counted_anew(changed, state)
+    yield from taken_over(changed, state, executed)
     yield from taken_anew(function, executed)
     yield from read_anew(function, executed)
 

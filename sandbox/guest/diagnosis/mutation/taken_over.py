@@ -1,0 +1,82 @@
+"""Changes of methods that make another object of their own one's attributes: with one more of these taken over."""
+
+# Nodes with a position are told by their attributes.
+# pyright: reportAttributeAccessIssue=false
+from __future__ import annotations
+
+import ast
+
+from ..syntax_trees import own_attribute
+from .definitions import assigned_in
+from .mutant import AIMED, Mutant, blocks_in, last_name, parsed
+
+_MAX_ATTRIBUTES = 8
+
+
+def taken_over(changed, state, executed):
+    """Yield changes of a `Function`: with `made.x = self.x` where an object is made of attributes, or is given some."""
+    function = changed.node
+    if changed.owner is None or function.name == "__init__":
+        return
+    known = _given_to(function)
+    for owner in ast.walk(function):
+        for field, block in blocks_in(owner):
+            last = {}
+            for index, one in enumerate(block):
+                name = _filled_by(one, changed.owner) if one.lineno in executed else None
+                if name is not None:
+                    last[name] = index
+            for name, index in last.items():
+                missing = [one for one in state.assigned if one not in known.get(name, ())]
+                for attribute in missing[:_MAX_ATTRIBUTES]:
+                    yield _with_attribute(owner, field, block, index, name, attribute)
+
+
+def _with_attribute(owner, field, block, index, name, attribute):
+    at, is_returned = block[index], isinstance(block[index], ast.Return)
+    text = f"{name}.{attribute} = self.{attribute}"
+    added = parsed(f"_made = _it\n{text}\nreturn _made" if is_returned else text, at, _it=at.value)
+    before = block[: index + (not is_returned)]
+    told = f"with `.{attribute} = self.{attribute}` for {{}}" if is_returned else f"with `{text}` after {{}}"
+    changed = {field: [*before, *added, *block[index + 1 :]]}
+    return Mutant(owner, changed, at, AIMED, told, at.value if is_returned else at, added=added)
+
+
+def _filled_by(statement, owner):
+    """The variable that a statement sets to an object made of attributes of `self`, or that it gives one of them.
+
+    `_made` if it returns such an object.
+    """
+    value = statement.value if isinstance(statement, (ast.Assign, ast.Return)) else None
+    own = {one.attr for one in ast.walk(value) if own_attribute(one)} if value is not None else ()
+    if own and isinstance(value, ast.Call) and _is_class(value.func, owner):
+        return "_made" if isinstance(statement, ast.Return) else getattr(statement.targets[0], "id", None)
+    for target, _ in assigned_in(statement):
+        name = getattr(target.value, "id", "self") if isinstance(target, ast.Attribute) else "self"
+        if name != "self" and target.attr in own:
+            return name
+    return None
+
+
+def _is_class(node, owner):
+    """True for `type(self)`, `self.__class__`, `cls`, the class by its name."""
+    if isinstance(node, ast.Call):
+        return last_name(node.func) == "type"
+    return last_name(node) in ("__class__", "cls", owner)
+
+
+def _given_to(function):
+    """{variable: names of the attributes of `self` that it is made of or that are set in it}, also for `_made`."""
+    found = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Return):
+            made = [("_made", node.value)]
+        else:
+            made = [(getattr(target, "id", None), value) for target, value in assigned_in(node)]
+        for name, value in made:
+            own = {one.attr for one in ast.walk(value) if own_attribute(one)} if value is not None else set()
+            found.setdefault(name, set()).update(own)
+        for target, _ in assigned_in(node):
+            if isinstance(target, ast.Attribute):
+                found.setdefault(getattr(target.value, "id", None), set()).add(target.attr)
+    return found
