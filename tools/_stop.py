@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import Field, PlainSerializer
@@ -56,6 +57,8 @@ _REASONS = {
     "interrupt": "interrupted",
     "watch": "a watched value has changed",
 }
+
+_LINKS = {"cause": "caused by", "context": "while handling"}
 
 _THREAD_FAILED = "post mortem; `c` goes on with the other threads"
 _FAILED = "post mortem; `c` goes on with the tests"
@@ -228,10 +231,23 @@ def _location(frame: Frame) -> str:
 def _exception_text(raised: Raised | None) -> str:
     if raised is None:
         return ""
-    links = {"cause": "caused by", "context": "while handling"}
-    lines = [f"exception: {raised.type}: {shorten_assertion(raised.message)}"]
-    lines += [f"  {links[cause.relation]} {cause.type}: {cause.message}" for cause in raised.chain]
-    return "\n".join(lines)
+    return "\n".join(
+        [f"exception: {raised.type}: {shorten_assertion(raised.message)}", *_chain_lines(raised)]
+    )
+
+
+def _chain_lines(raised: Raised) -> Iterator[str]:
+    """A line for each exception behind one; of those that only hand on a part of its message the types in one line."""
+    told, handed_on = " ".join(raised.message.split()), dict[str, None]()
+    for cause in raised.chain:
+        if " ".join(cause.message.split()) in told and cause is not raised.chain[-1]:
+            handed_on[cause.type] = None
+            continue
+        if handed_on:
+            yield f"  caused by {', '.join(handed_on)}"
+            handed_on.clear()
+        at = f", raised at {_location(cause.raised_at)}" if cause.raised_at else ""
+        yield f"  {_LINKS[cause.relation]} {cause.type}: {cause.message}{at}"
 
 
 def _source_to_show(stop: Stop) -> Source | None:

@@ -98,6 +98,8 @@ class Cause(GuestData):
     type: Short
     message: Short
     relation: Literal["cause", "context"]
+    raised_at: Frame | None = None
+    """The innermost place in the repository that it has passed."""
 
 
 class Raised(GuestData):

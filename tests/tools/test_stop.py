@@ -162,6 +162,21 @@ def test_post_mortem_tells_the_exception_and_what_caused_it() -> None:
     )
 
 
+def test_of_exceptions_that_hand_on_a_message_only_the_last_one_has_it_and_its_place() -> None:
+    types = {"TypeError": "no item 'x'\n in it", "ValueError": "no item 'x' in it", "KeyError": "'x'"}
+    chain = [
+        Cause(type=name, message=message, relation="cause", raised_at=FRAME)
+        for name, message in types.items()
+    ]
+    chain.insert(2, Cause(type="IndexError", message="3", relation="context", raised_at=FRAME))
+    raised = Raised(type="AppError", message="Failed:\n  no item 'x' in it", chain=chain)
+    assert text(reason="post_mortem", exception=raised).splitlines()[3:] == [
+        "  caused by TypeError, ValueError",
+        "  while handling IndexError: 3, raised at shop/pricing.py:6 in net_price",
+        "  caused by KeyError: 'x', raised at shop/pricing.py:6 in net_price",
+    ]
+
+
 def test_stop_outside_of_the_repository_says_who_called() -> None:
     assert text(
         frame=Frame(path="/usr/lib/python3.11/json/decoder.py", line=355, function="raw_decode"),

@@ -45,11 +45,11 @@ def analyse(log, rewriter, exc, sides, job):
 
 class _Analysis:
     def __init__(self, events, exc, sides, job):
-        self._events, self._exc, self._job = events, exc, job
+        self._events, self._exc, self._job = events, failure.root_of(exc), job
         self._sources = Sources()
         self._spectrum = job.read("spectrum.json")
         self._scores = {(path, line): score for path, line, score in self._spectrum.get("lines") or ()}
-        self._frames = failure.frames_of(exc, job)
+        self._frames = failure.frames_to_root(exc, job)
         self._frame_numbers = [frame_number(frame, events.modules) for frame, _ in self._frames]
         if self._frames:
             events.outermost = self._frame_numbers[0]

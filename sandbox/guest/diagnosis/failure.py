@@ -13,6 +13,7 @@ _MAX_MESSAGE = 300
 # Not `exc.args`: a class may define it.
 _ARGS = vars(BaseException)["args"].__get__
 traceback_of = vars(BaseException)["__traceback__"].__get__
+cause_of = vars(BaseException)["__cause__"].__get__
 
 
 def describe(exc, job):
@@ -40,6 +41,28 @@ def message_of(exc):
     texts = [str(arg) for arg in args_of(exc) if is_atom(arg)]
     text = _ADDRESS.sub("0x…", " ".join(texts)[: 4 * _MAX_MESSAGE])
     return _PATH.sub(lambda path: _DIGITS.sub("…", path.group()), text)[:_MAX_MESSAGE]
+
+
+def root_of(exc):
+    """The exception that was the first: the last one in the chain of explicit causes, `raise … from …`."""
+    seen = set()
+    while id(exc) not in seen and cause_of(exc) is not None and traceback_of(cause_of(exc)) is not None:
+        seen.add(id(exc))
+        exc = cause_of(exc)
+    return exc
+
+
+def frames_to_root(exc, job):
+    """(frame, line) of each frame in the repository from the test to where the first exception of the chain was raised."""
+    found, root = frames_of(exc, job), root_of(exc)
+    while exc is not root:
+        exc = cause_of(exc)
+        inner = frames_of(exc, job)
+        outer = [frame for frame, _ in found]
+        if not inner or inner[0][0] not in outer:
+            break  # it was raised elsewhere, in another thread for instance
+        found = [*found[: outer.index(inner[0][0])], *inner]
+    return found
 
 
 def innermost(exc, job):

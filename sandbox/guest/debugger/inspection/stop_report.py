@@ -23,6 +23,7 @@ _CHANGE, _OLD, _CHANGE_AT_LEAST = 400, 200, 60
 _MAX_NOTES = 16
 _MAX_MESSAGE = 1200
 _MAX_CHAINED = 400
+_MAX_STEPS = 2000  # frames that an exception behind the shown one has passed
 
 
 class Report:
@@ -139,7 +140,7 @@ class Report:
             },
             "task": self._task(),
             "changed": changed,
-            "exception": exception(raised) if raised is not None else None,
+            "exception": exception(raised, self._raised_at) if raised is not None else None,
             "return_value": safe_repr.show(returned[0]) if returned is not None else None,
             "test": test and safe_repr.shorten_name(test),
             "stale": self._stale_files(frame),
@@ -147,6 +148,17 @@ class Report:
         if self._reason == "post_mortem" and raised is not None and frame is not None and not peek:
             news.update(self._failure(raised, debugger), changed=[])
         return news
+
+    def _raised_at(self, exc):
+        """Return the innermost place in the repository that an exception has passed; None if there is none."""
+        found, step = None, exc.__traceback__
+        for _ in range(_MAX_STEPS):
+            if step is None:
+                break
+            if self._session.project.contains(step.tb_frame):
+                found = step
+            step = step.tb_next
+        return None if found is None else self._frame(found.tb_frame, found.tb_lineno)
 
     def _failure(self, raised, debugger):
         frame = debugger.curframe
@@ -246,10 +258,15 @@ def is_hidden(frame, exc):
         return False
 
 
-def exception(exc):
-    """Return an exception with its chain."""
+def exception(exc, raised_at=lambda _: None):
+    """Return an exception with its chain. `raised_at(exc)`: the place where one of these was raised, or None."""
     chain = [
-        {"type": _name(each), "message": _message(each, _MAX_CHAINED), "relation": relation}
+        {
+            "type": _name(each),
+            "message": _message(each, _MAX_CHAINED),
+            "relation": relation,
+            "raised_at": raised_at(each),
+        }
         for relation, each in list(chain_of(exc))[1:]
     ]
     return {"type": _name(exc), "message": _message(exc), "chain": chain}
