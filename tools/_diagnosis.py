@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 from sandbox.session.diagnosis import (
@@ -27,7 +27,7 @@ from sandbox.session.diagnosis import (
     Suspect,
     Written,
 )
-from tools._mutation import mutation_lines, select_changes
+from tools._mutation import is_changed, is_mending, mutation_lines, select_changes
 from tools._places import format_place, shorten
 from tools._signals import HINT, OVERWRITTEN, signal_lines
 
@@ -240,7 +240,8 @@ class Shown(NamedTuple):
 def select_shown(found: Diagnosis) -> Shown:
     """Select what is told: beside calls no suspects, and beside calls and a finding of its own kind no way back.
 
-    Beside changes that make the test pass there are no findings that are not sure, but for one that explains them.
+    Beside changes that make the test pass there are no findings that are not sure, but for one that explains them;
+    beside one that harms no other test, of the calls only those of the changed functions.
     Beside a function that refused its arguments there is nothing else.
     """
     recording, spectrum = found.recording or Recording(), found.spectrum or Spectrum()
@@ -272,7 +273,7 @@ def select_shown(found: Diagnosis) -> Shown:
     links = recording.chain[: _MAX_LINKS if recording.chain_of_value and not is_finding else few]
     most = _MAX_BESIDE if is_sure else _MAX_BESIDE_UNSURE if is_finding else _MAX_CALLS
     most = min(most, _MAX_OF_CHANGES) if changes else most
-    calls = _select_calls(recording.calls, most)
+    calls = _select_calls(recording.calls, most, changes if is_mending(changes) else ())
     return Shown(aliases, kept, [], links, calls, changes, is_sure)
 
 
@@ -298,9 +299,10 @@ def _is_among(alias: Alias, called: Collection[tuple[str, str]]) -> bool:
     return alias.of_peers or any((one.path, one.function) in called for one in places)
 
 
-def _select_calls(calls: list[Call], most: int) -> list[Call]:
-    """Select the calls that matter most, nested in those of them that are told."""
-    best = {id(one) for one in sorted(calls, key=lambda one: -one.score)[:most]}
+def _select_calls(calls: list[Call], most: int, changes: Sequence[CodeChange]) -> list[Call]:
+    """Select the calls that matter most, nested in those of them that are told; of changed functions, if there are `changes`."""
+    able = [one for one in calls if not changes or is_changed(one, changes)]
+    best = {id(one) for one in sorted(able, key=lambda one: -one.score)[:most]}
     selected, above = list[Call](), list[Call]()
     for one in calls:
         del above[one.depth :]

@@ -11,6 +11,7 @@ from sandbox.session.diagnosis import CodeChange, Diagnosis, Helper, Place, Reco
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
 from tools._diagnosis import select_shown
+from tools._mutation import is_mending
 from tools._named_places import order_places
 from tools._places import shorten
 from tools._source_parts import (
@@ -47,8 +48,8 @@ _LITTLE_MORE = 1.5
 """Length of such a file to that of its function up to which it is shown after other functions, too."""
 _LEAST_LINES = 5
 """Lines of a part of a function that is shown after other functions."""
-_MAX_HELPERS, _MAX_HELPER = 3, 500
-"""Short functions that a line shown has called, and characters of one."""
+_MAX_HELPERS, _FEW_HELPERS, _MAX_HELPER = 3, 1, 500
+"""Short functions that a line shown has called; beside a change that harms no test; characters of one."""
 _MAX_CALLED = 900
 """Characters of a function that a line calls whose change makes the test pass."""
 _MAX_CALLING = 6
@@ -82,6 +83,7 @@ async def read_excerpts(
     shown: Collection[tuple[str, int]],
     room: int,
     callers: Sequence[Place] = (),
+    origin: Place | None = None,
 ) -> list[Excerpt]:
     """Read the functions that matter most in a diagnosis.
 
@@ -89,9 +91,9 @@ async def read_excerpts(
 
     `shown`: paths and lines; functions with one of them are left out. `room`: characters in all, but for the first one, and for
     the short functions on which named lines depend. `callers`: functions that a failure passed, come right after what the
-    findings name.
+    findings name. `origin`: where the exception behind that of the stop was raised.
     """
-    return await _Reader(session, found, shown, room, callers).read()
+    return await _Reader(session, found, shown, room, callers, origin).read()
 
 
 class _Reader:
@@ -104,17 +106,19 @@ class _Reader:
         shown: Collection[tuple[str, int]],
         room: int,
         callers: Sequence[Place],
+        origin: Place | None,
     ) -> None:
         recording, told = found.recording or Recording(), select_shown(found)
         is_refused = any(one.refused for one in told.links)
         self._session, self._shown, self._room = session, shown, room
-        self._wanted = order_places(told, recording, callers)[: 1 if is_refused else None]
-        self._changes = told.changes
+        self._wanted = order_places(told, recording, callers, origin)[: 1 if is_refused else None]
+        self._changes, self._is_mended = told.changes, is_mending(told.changes)
         self._state = found.mutation.state if found.mutation and told.changes else None
         self._changed = {(one.path, one.function) for one in told.changes}
         stored = [alias.stored for alias in told.aliases if not alias.places]
         self._shared = {(one.path, one.function) for one in stored if one.function.endswith("__init__")}
-        self._callers = [] if is_refused else _callers_of(told.changes, recording)
+        best = [*told.changes, *(one for one, *_ in self._wanted)][:1]
+        self._callers = [] if is_refused else [one for each in best for one in _callers_of(each, recording)]
         self._helpers = [] if is_refused else _helpers_of(self._wanted[:_MAX_CALLING], recording)
         self._names: dict[str, list[str]] = {}
         """Path -> functions that are wanted."""
@@ -213,7 +217,7 @@ class _Reader:
         return whole if len(whole) <= longest else ""
 
     def _order_beside(self) -> list[Helper]:
-        """Functions beside those shown: what changed lines call, who calls the best changed function, what other lines call.
+        """Functions beside those shown: what changed lines call, who calls the best one, what other lines call.
 
         Of lines on which named ones depend, before the other lines of the first functions shown.
         """
@@ -223,7 +227,8 @@ class _Reader:
         called = [one for one in self._helpers if (one.by.path, one.by.line) in order]
         called.sort(key=lambda one: order[one.by.path, one.by.line])
         by_change = [one for one in called if self._is_called_by_change(one)]
-        return [*by_change, *self._callers, *(one for one in called if one not in by_change)]
+        others = [] if self._is_mended else [one for one in called if one not in by_change]
+        return [*by_change, *self._callers, *others]
 
     def _is_called_by_change(self, one: Helper) -> bool:
         return any((one.by.path, one.by.line) == (each.path, each.line) for each in self._changes)
@@ -248,7 +253,8 @@ class _Reader:
     def _short_ones(self, beside: Sequence[Helper]) -> Iterator[Excerpt]:
         """The first short ones of which no line is shown; those that a changed line calls may be longer."""
         told = {line for one in self._excerpts for line in one.lines()}.union(self._shown)
-        left, seen = _MAX_HELPERS, set[tuple[str, tuple[int, int]]]()
+        left = _FEW_HELPERS if self._is_mended else _MAX_HELPERS
+        seen = set[tuple[str, tuple[int, int]]]()
         for one in beside:
             span = find_span(one, *self._files[one.path]) if one.path in self._files else None
             if not left or span is None or span[1] - span[0] > _MAX_LINES or (one.path, span) in seen:
@@ -282,10 +288,10 @@ def _use(one: Place) -> str:
     return function + shorten(one.text, _MAX_USE)
 
 
-def _callers_of(changes: Sequence[CodeChange], recording: Recording) -> list[Helper]:
-    """The functions that have called the one of the best change."""
-    best = (changes[0].path, changes[0].function) if changes else None
-    return [one for one in recording.callers if (one.by.path, one.by.function) == best]
+def _callers_of(place: Place, recording: Recording) -> list[Helper]:
+    """The functions that have called the one of a place."""
+    called = place.path, place.function
+    return [one for one in recording.callers if (one.by.path, one.by.function) == called]
 
 
 def _helpers_of(wanted: Sequence[Sequence[Place]], recording: Recording) -> list[Helper]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sandbox.session.diagnosis import CodeChange, Mutation
+from sandbox.session.diagnosis import CodeChange, Mutation, Place
 from tools._places import format_place, shorten
 
 _MAX_FUNCTIONS, _MAX_OF_FUNCTION = 4, 2
@@ -28,6 +28,18 @@ def select_changes(found: Mutation | None) -> list[CodeChange]:
         return []
     few = list(by_function.values())[:_MAX_FUNCTIONS]
     return [one for of_function in few for one in _on_different_lines(of_function)]
+
+
+def is_mending(changes: Sequence[CodeChange]) -> bool:
+    """True if other tests have run with the best of the changes told, and none of them fails: the cause is mostly there."""
+    return any(one.ran and not one.broken for one in changes[:1])
+
+
+def is_changed(place: Place, changes: Sequence[CodeChange]) -> bool:
+    """True for a place in a function of one of the changes, or in one inside of it."""
+    return any(
+        place.path == one.path and f"{place.function}.".startswith(f"{one.function}.") for one in changes
+    )
 
 
 def _on_different_lines(changes: Sequence[CodeChange]) -> list[CodeChange]:

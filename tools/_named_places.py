@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sandbox.session.diagnosis import Alias, Alike, Kept, Place, Recording
 from tools._diagnosis import Shown
+from tools._mutation import is_changed, is_mending
 from tools._signals import HINT
 
 _AHEAD = 4
@@ -16,19 +17,24 @@ _MAX_CLASS = 25
 """Lines of a class that is shown in place of its name."""
 
 
-def order_places(shown: Shown, recording: Recording, callers: Sequence[Place]) -> list[list[Place]]:
+def order_places(
+    shown: Shown, recording: Recording, callers: Sequence[Place], origin: Place | None = None
+) -> list[list[Place]]:
     """The places in each function that the text names.
 
-    That of a call that failed before it began; of changes that harm no other test; of signals, but for hints; of other changes;
-    all changes with those of the same code; of writes of attributes that the failing line reads; of hints, of shared objects,
-    of state that is kept and those with the same code, if that is sure; those that a failure passed; of the calls that matter
-    most; where a caught exception was raised; on the way back from a wrong value; the head of the class of the object that all
-    comes from; those of this test alone.
+    That of a call that failed before it began; of changes that harm no other test; where the exception behind that of the
+    stop was raised; of signals, but for hints; of other changes; all changes with those of the same code; of writes of
+    attributes that the failing line reads; of hints, of shared objects, of state that is kept and those with the same code,
+    if that is sure; those that a failure passed; of the calls that matter most; where a caught exception was raised; on the
+    way back from a wrong value; the head of the class of the object that all comes from; those of this test alone. Beside a
+    change that harms no other test, no other calls and nothing that was caught.
     """
-    of_object = recording.chain_class
+    is_mended, of_object = is_mending(shown.changes), recording.chain_class
     refused = [one for one in shown.links if one.refused]
     way = shown.links if recording.chain_of_value else []
-    calls = _suspect_calls(recording)
+    calls, caught = _suspect_calls(recording), [one.raised for one in recording.caught]
+    if is_mended:
+        calls, caught = [one for one in calls if is_changed(one, shown.changes)], []
     kept = [place for one in shown.kept for place in _places_of(one)]
     is_few = len(shown.changes) <= _FEW
     harmless = [one for one in shown.changes if not one.broken and (one.ran or is_few)]
@@ -37,6 +43,7 @@ def order_places(shown: Shown, recording: Recording, callers: Sequence[Place]) -
     for place in (
         *refused,
         *_with_alike(harmless, recording.alike),
+        *([origin] if origin else []),
         *(place for one in recording.signals if one.kind != HINT for place in one.places),
         *_with_alike(others, recording.alike),
         *recording.written,
@@ -45,7 +52,7 @@ def order_places(shown: Shown, recording: Recording, callers: Sequence[Place]) -
         *(_with_alike(kept, recording.alike) if shown.is_sure else []),
         *callers,
         *calls[:_AHEAD],
-        *(one.raised for one in recording.caught),
+        *caught,
         *way,
         *_with_alike(kept, recording.alike),
         *([] if shown.is_sure else recording.values),

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from sandbox.errors import InvalidArgument, PdboxError
 from sandbox.host_files import in_thread
-from sandbox.session.debugger import Function, StopReply
+from sandbox.session.debugger import Frame, Function, StopReply
 from sandbox.session.session import Session
 from sandbox.session.test_command import PYTEST
 from tools import _session_uris as documents
@@ -129,7 +129,8 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
     told = select_shown(found)
     least = _LEAST_OF_CHANGES if told.changes else _LEAST_BESIDE if told.is_sure else _LEAST_SOURCE
     room = max(least, _WHOLE - len(render(answer)))
-    excerpts = await read_excerpts(session, found, _places_in(answer), room, _callers_in(answer))
+    passed = _callers_in(answer), _origin_of(answer)
+    excerpts = await read_excerpts(session, found, _places_in(answer), room, *passed)
     functions = [one.text for one in excerpts]
     called = select_called(whole, found)
     called = list(_not_shown(called, excerpts, room - sum(map(len, functions))))
@@ -137,10 +138,11 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
 
 
 def select_called(stop: StopAnswer, found: Diagnosis) -> list[Function]:
-    """Functions that the failing line called; where the diagnosis tells calls, those of test code alone."""
+    """Functions that the failing line called; where the diagnosis tells calls or changes, those of test code alone."""
     from tools._diagnosis import select_shown
 
-    if not select_shown(found).calls:
+    told = select_shown(found)
+    if not (told.calls or told.changes):
         return stop.called
     test = stop.call_path[0] if stop.call_path else stop.frame
     return [one for one in stop.called if is_test_file(one.path) or (test and one.path == test.path)]
@@ -241,12 +243,20 @@ def _places_in(stop: StopAnswer) -> list[tuple[str, int]]:
 
 def _callers_in(stop: StopAnswer) -> list[Place]:
     """The functions between the test and an exception, the innermost first: their source is not among the stop's."""
+    between = stop.call_path[1:-1] if stop.frame else []
+    return [_place_of(one) for one in reversed(between[-_MAX_CALLERS:])]
+
+
+def _origin_of(stop: StopAnswer) -> Place | None:
+    """The place where the exception behind that of the stop was raised; None if there is none."""
+    causes = [one for one in (stop.exception.chain if stop.exception else []) if one.relation == "cause"]
+    return _place_of(causes[-1].raised_at) if causes and causes[-1].raised_at else None
+
+
+def _place_of(frame: Frame) -> Place:
     from sandbox.session.diagnosis import Place
 
-    between = stop.call_path[1:-1] if stop.frame else []
-    return [Place(path=one.path, line=one.line, function=one.function) for one in reversed(between)][
-        :_MAX_CALLERS
-    ]
+    return Place(path=frame.path, line=frame.line, function=frame.function)
 
 
 def render(answer: DiagnoseAnswer) -> str:

@@ -106,5 +106,6 @@ def test_levels_below_are_told_in_words() -> None:
     assert told["frame"] == frame
     change = "{name: string, kind: new|changed|mutated|gone, value?: string|null, old?: string|null, detail?: string|null}"
     assert told["changed"] == {"type": "array", "description": f"[{change}]"}
-    chain = "chain?: [{type: string, message: string, relation: cause|context}]"
+    place = "raised_at?: {path: string, line: integer, function: string}|null"
+    chain = f"chain?: [{{type: string, message: string, relation: cause|context, {place}}}]"
     assert told["exception"]["description"] == f"{{type: string, message: string, {chain}}}"

@@ -626,23 +626,39 @@ def test_changes_of_the_code_with_which_the_test_passes_are_told_first() -> None
         {**CHANGE, "line": 9, "function": "Cart.total", "change": "if `n` were true", "broken": 2, "ran": 4},
         {**CHANGE, "line": 12, "function": "Cart.clear", "broken": 3},
     ]
-    calls = [{**GROUP, "function": f"f{line}"} for line in range(1, 11)]
-    text = diagnosis(
-        recording={"calls": calls, "difference": {"place": "[1]", "actual": "2", "expected": "3"}},
-        mutation=mutation,
-    )
-    assert text.startswith(
+    difference = {"place": "[1]", "actual": "2", "expected": "3"}
+    assert diagnosis(recording={"difference": difference}, mutation=mutation) == (
         "differs first at [1]: 2 instead of 3\n"
         "changes with which the test passes (the best of 3; 300 tried), and how many of 30 other tests of its file fail then:\n"
         "  0: shop/cart.py:7 Cart.add(): without `lines.sort()`\n"
-        "  2 of the 4 that ran: shop/cart.py:9 Cart.total(): if `n` were true\n"
-        "calls that matter most"
+        "  2 of the 4 that ran: shop/cart.py:9 Cart.total(): if `n` were true"
     )
-    assert text.count("shop/group.py") == 3
     mutation["changes"] = mutation["changes"][2:]
     assert "  3: shop/cart.py:12 Cart.clear()" in diagnosis(mutation=mutation)
     del mutation["others"]
     assert "(the best of 3; 300 tried):\n  shop/cart.py:9" in diagnosis(mutation=mutation)
+
+
+@pytest.mark.parametrize(
+    ("change", "calls", "functions"),
+    [
+        ({}, ["Cart.add"], ["Cart.add"]),
+        ({"broken": 1}, ["Cart.add", "f2", "f1"], ["Cart.add", "f2", "f1"]),
+        ({"ran": 0}, ["Cart.add", "f2", "f1"], ["Cart.add", "f2", "f1"]),  # nobody knows what it harms
+    ],
+)
+def test_beside_a_change_that_harms_no_other_test_only_the_calls_of_changed_functions_are_told(
+    change: dict[str, Any], calls: list[str], functions: list[str]
+) -> None:
+    others = [{**GROUP, "function": f"f{number}", "score": number} for number in range(3)]
+    made = {**GROUP, "path": "shop/cart.py", "function": "Cart.add", "score": 9}
+    mutation = {"tried": 9, "passing": 1, "others": 30, "changes": [{**CHANGE, **change}]}
+    found = Diagnosis.model_validate({"recording": {"calls": [made, *others]}, "mutation": mutation})
+    told = sorted(select_shown(found).calls, key=lambda one: -one.score)
+    assert [one.function for one in told] == calls
+    places = order_places(select_shown(found), found.recording or Recording(), ())
+    assert [one.function for one, *_ in places][: len(functions)] == functions
+    assert len(places) == (4 if len(calls) > 1 else 1)
 
 
 def test_how_many_of_the_tests_that_fail_too_a_change_mends() -> None:
@@ -685,6 +701,61 @@ def test_a_change_without_harm_comes_before_signals_and_others_behind_them(
     found = Diagnosis.model_validate({"recording": {"signals": [signal]}, "mutation": mutation})
     places = order_places(select_shown(found), found.recording or Recording(), ())
     assert [one.function for one, *_ in places] == order
+
+
+def test_where_the_first_exception_was_raised_comes_before_signals() -> None:
+    signal = {
+        "kind": "unused",
+        "name": "x",
+        "places": [{"path": "shop/log.py", "line": 3, "function": "log"}],
+    }
+    mutation = {"tried": 40, "passing": 1, "changes": [{**CHANGE, "ran": 4}]}
+    found = Diagnosis.model_validate({"recording": {"signals": [signal]}, "mutation": mutation})
+    origin = Place(path="shop/load.py", line=9, function="load")
+    places = order_places(select_shown(found), found.recording or Recording(), (), origin)
+    assert [one.function for one, *_ in places] == ["Cart.add", "load", "log"]
+
+
+async def test_of_a_wrapped_exception_the_function_that_raised_the_first_is_shown(
+    make_repo: MakeRepo,
+) -> None:
+    filling = "\n".join(f"# {number}" for number in range(400))
+    source = f"""\
+class Store:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def clear(self):
+        self.rows = {{}}
+
+    def find(self, key):
+        return self.rows[key]
+
+{filling}
+def load(store):
+    return int(store.find("port"))
+
+def configure(store):
+    try:
+        return load(store)
+    except KeyError as exc:
+        raise ValueError(f"no port: {{exc}}") from exc
+"""
+    tests = """\
+from settings import *
+
+def test_port():
+    store = Store({"port": "80"})
+    store.clear()
+    assert configure(store) == 80
+
+def test_none():
+    assert Store({}).rows == {}
+"""
+    (text,) = await answers(make_repo({"settings.py": source, "test_settings.py": tests}), ("diagnose", {}))
+    assert "caused by KeyError: 'port', raised at settings.py:9 in find\n" in text
+    assert "9\t        return self.rows[key]" in text
+    assert ".rows of the failing line was set at settings.py:6 Store.clear(): self.rows = {}" in text
 
 
 class Workspace:
@@ -765,20 +836,48 @@ async def test_short_functions_that_the_shown_lines_call_are_shown(line: int, to
     assert [one.function for one in excerpts] == told
 
 
-async def test_the_caller_of_a_changed_function_is_shown_if_it_is_short() -> None:
+@pytest.mark.parametrize("is_changed", [True, False])
+async def test_the_caller_of_the_first_function_is_shown_if_it_is_short(is_changed: bool) -> None:
     changed = {"path": "dates.py", "line": 2, "function": "is_late"}
     callers = [
         {"path": path, "line": line, "function": name, "by": changed}
         for path, line, name in (("shop.py", 19, "log"), ("shop.py", 4, "total"), ("lost.py", 1, "gone"))
     ]
     change = {**changed, "change": "without `x`"}
+    mutation = {"tried": 1, "passing": 1, "changes": [change]} if is_changed else {"tried": 1}
     found = Diagnosis.model_validate(
-        {"recording": {"callers": callers}, "mutation": {"tried": 1, "passing": 1, "changes": [change]}}
+        {"recording": {"callers": callers, "chain": [changed]}, "mutation": mutation}
     )
     late = "def is_late(lines):\n    return lines\n" + "# more\n" * 500
     session = Workspace(dates=late, shop=HELPED + "# more\n" * 500)
     excerpts = await read_excerpts(session, found, [], 3000)  # type: ignore[arg-type] - all that it uses of one
     assert [one.function for one in excerpts] == ["is_late", "total"]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (5, ["total", "caller"]),  # what the changed line calls comes before the caller
+        (6, ["total", "log"]),
+    ],
+)
+async def test_beside_a_change_that_harms_no_other_test_one_short_function_is_shown(
+    line: int, told: list[str]
+) -> None:
+    source = HELPED.replace("x" * 500, "x") + "\ndef caller(lines):\n    return total(lines)\n"
+    changed = {"path": "shop.py", "line": line, "function": "total"}
+    helpers = [
+        {"path": "shop.py", "function": name, "line": at, "by": {**changed, "line": by}}
+        for name, at, by in (("first", 9, 2), ("is_due", 15, 4), ("log", 18, 6))
+    ]
+    callers = [{"path": "shop.py", "function": "caller", "line": 22, "by": {**changed, "line": 1}}]
+    mutation = {"tried": 1, "passing": 1, "others": 2, "changes": [{**changed, "change": "…", "ran": 2}]}
+    found = Diagnosis.model_validate(
+        {"recording": {"helpers": helpers, "callers": callers}, "mutation": mutation}
+    )
+    session = Workspace(shop=source + "\n" + "# more\n" * 500)
+    excerpts = await read_excerpts(session, found, [], 3000)  # type: ignore[arg-type] - all that it uses of one
+    assert [one.function for one in excerpts] == told
 
 
 @pytest.mark.parametrize(("length", "is_folded"), [(12, False), (13, True)])
