@@ -235,6 +235,8 @@ class Shown(NamedTuple):
     changes: list[CodeChange]
     is_sure: bool
     """True if a signal, a shared object or kept state is likely enough to come before the calls."""
+    is_mended: bool = False
+    """True if the cause is mostly at the first of the changes."""
 
 
 def select_shown(found: Diagnosis) -> Shown:
@@ -260,21 +262,21 @@ def select_shown(found: Diagnosis) -> Shown:
         aliases = []
     is_sure = is_signal or is_kept or is_shared
     changes = select_changes(found.mutation)
+    is_mended = is_mending(changes, found.mutation)
     if changes and not is_sure:
         changed = {(one.path, one.function) for one in changes}
         aliases, kept = [one for one in aliases if (one.changed.path, one.changed.function) in changed], []
     kept = kept if is_sure or not called else kept[:1]
     if not called:
-        return Shown(
-            aliases, kept, suspects[:_MAX_SUSPECTS], recording.chain[:_MAX_LINKS], [], changes, is_sure
-        )
+        links = recording.chain[:_MAX_LINKS]
+        return Shown(aliases, kept, suspects[:_MAX_SUSPECTS], links, [], changes, is_sure, is_mended)
     is_finding = bool(is_sure or kept or aliases or changes)
     few = 0 if is_finding else _FEW_LINKS
     links = recording.chain[: _MAX_LINKS if recording.chain_of_value and not is_finding else few]
     most = _MAX_BESIDE if is_sure else _MAX_BESIDE_UNSURE if is_finding else _MAX_CALLS
     most = min(most, _MAX_OF_CHANGES) if changes else most
-    calls = _select_calls(recording.calls, most, changes if is_mending(changes) else ())
-    return Shown(aliases, kept, [], links, calls, changes, is_sure)
+    calls = _select_calls(recording.calls, most, changes if is_mended else ())
+    return Shown(aliases, kept, [], links, calls, changes, is_sure, is_mended)
 
 
 def _with_second_place(aliases: list[Alias]) -> list[Alias]:

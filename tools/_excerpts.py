@@ -11,7 +11,6 @@ from sandbox.session.diagnosis import CodeChange, Diagnosis, Helper, Place, Reco
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
 from tools._diagnosis import select_shown
-from tools._mutation import is_mending
 from tools._named_places import order_places
 from tools._places import shorten
 from tools._source_parts import (
@@ -112,7 +111,7 @@ class _Reader:
         is_refused = any(one.refused for one in told.links)
         self._session, self._shown, self._room = session, shown, room
         self._wanted = order_places(told, recording, callers, origin)[: 1 if is_refused else None]
-        self._changes, self._is_mended = told.changes, is_mending(told.changes)
+        self._changes, self._is_mended = told.changes, told.is_mended
         self._state = found.mutation.state if found.mutation and told.changes else None
         self._changed = {(one.path, one.function) for one in told.changes}
         stored = [alias.stored for alias in told.aliases if not alias.places]

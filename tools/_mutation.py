@@ -30,9 +30,13 @@ def select_changes(found: Mutation | None) -> list[CodeChange]:
     return [one for of_function in few for one in _on_different_lines(of_function)]
 
 
-def is_mending(changes: Sequence[CodeChange]) -> bool:
-    """True if other tests have run with the best of the changes told, and none of them fails: the cause is mostly there."""
-    return any(one.ran and not one.broken for one in changes[:1])
+def is_mending(changes: Sequence[CodeChange], found: Mutation | None) -> bool:
+    """True if the cause is mostly at the best of the changes told: no other test fails with it, of those that ran.
+
+    Of other tests that fail without it, one passes: it does more than to hide the failure.
+    """
+    failing = found.failing if found else 0
+    return any(one.ran and not one.broken and (one.mended or not failing) for one in changes[:1])
 
 
 def is_changed(place: Place, changes: Sequence[CodeChange]) -> bool:

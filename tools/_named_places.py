@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sandbox.session.diagnosis import Alias, Alike, Kept, Place, Recording
 from tools._diagnosis import Shown
-from tools._mutation import is_changed, is_mending
+from tools._mutation import is_changed
 from tools._signals import HINT
 
 _AHEAD = 4
@@ -29,15 +29,16 @@ def order_places(
     way back from a wrong value; the head of the class of the object that all comes from; those of this test alone. Beside a
     change that harms no other test, no other calls and nothing that was caught.
     """
-    is_mended, of_object = is_mending(shown.changes), recording.chain_class
+    of_object = recording.chain_class
     refused = [one for one in shown.links if one.refused]
     way = shown.links if recording.chain_of_value else []
     calls, caught = _suspect_calls(recording), [one.raised for one in recording.caught]
-    if is_mended:
+    if shown.is_mended:
         calls, caught = [one for one in calls if is_changed(one, shown.changes)], []
     kept = [place for one in shown.kept for place in _places_of(one)]
-    is_few = len(shown.changes) <= _FEW
-    harmless = [one for one in shown.changes if not one.broken and (one.ran or is_few)]
+    is_few = len(shown.changes) <= _FEW and not any(one.ran for one in shown.changes)
+    is_first = shown.is_mended or is_few
+    harmless = [one for one in shown.changes if not one.broken and is_first]
     others = [one for one in shown.changes if one not in harmless]
     functions: dict[tuple[str, str], list[Place]] = {}
     for place in (

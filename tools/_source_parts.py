@@ -27,6 +27,7 @@ _BESIDE = 2
 _STRETCH = 20
 """Lines between where a name is bound and where it is used, all of which are shown."""
 _MAX_PIECES = 4
+_LOOPS = "for ", "while ", "async for "
 _NO_HEADER = "#", ")", "]", "}"
 _MAX_BLOCK = 45
 """Lines of a block that is shown with its header."""
@@ -80,7 +81,7 @@ def cut_out(
             first + index
             for line in inside
             for binding in find_bindings(source, line)
-            for index in (range(binding, line) if line - binding <= _STRETCH else [binding])
+            for index in (range(binding, line) if 0 < line - binding <= _STRETCH else [binding])
         ]
         near = sorted(values, key=lambda line: abs(line - place.line))
         beside = [line for line in near if any(abs(line - each) <= _BESIDE for each in named)]
@@ -188,7 +189,7 @@ def _windows(
         add(line, _BESIDE)
     for line in inside:
         for bound in find_bindings(lines, line - first):
-            if around == _AROUND and line - first - bound <= _STRETCH:
+            if around == _AROUND and 0 < line - first - bound <= _STRETCH:
                 windows.append((first + max(0, bound - 1), min(last, line + 1)))
             add(first + bound, 1)
     headers = {first + index for line in inside for index in find_headers(lines, line - first)}
@@ -231,12 +232,24 @@ def _depth(line: str) -> int:
 
 
 def find_bindings(lines: Sequence[str], used: int) -> Iterator[int]:
-    """Index of the last line above `used` that binds each name that this line uses."""
+    """Index of the last line above `used` that binds each name that this line uses, and of the last one below it in a loop."""
+    end = _end_of_loop(lines, used)
     for name in dict.fromkeys(_NAME.findall(lines[used])):
-        above = range(used - 1, max(0, used - _MAX_ABOVE), -1)
-        found = next((index for index in above if name in lines[index] and _binds(lines[index], name)), None)
-        if found is not None:
-            yield found
+        above, below = range(used - 1, max(0, used - _MAX_ABOVE), -1), range(end - 1, used, -1)
+        for indexes in (above, below):
+            found = next((one for one in indexes if name in lines[one] and _binds(lines[one], name)), None)
+            if found is not None:
+                yield found
+
+
+def _end_of_loop(lines: Sequence[str], used: int) -> int:
+    """Index behind the nearest loop around a line; that of the line itself outside of loops."""
+    for header in find_headers(lines, used):
+        if lines[header].lstrip().startswith(_LOOPS):
+            depth = _depth(lines[header])
+            rest = range(used + 1, min(len(lines), used + _MAX_ABOVE))
+            return next((one for one in rest if lines[one].strip() and _depth(lines[one]) <= depth), rest.stop)
+    return used
 
 
 def _binds(line: str, name: str) -> bool:

@@ -35,7 +35,7 @@ _MAX_CALLERS = 2
 _WHOLE = 3800
 """Characters of an answer, which the source of functions fills up."""
 _LEAST_SOURCE, _LEAST_BESIDE, _LEAST_OF_CHANGES = 3000, 1500, 1000
-"""Characters of source that are shown whatever the rest takes; beside a sure finding; beside changes that make it pass."""
+"""Characters of source that are shown whatever the rest takes; beside a sure finding; beside changes at which the cause mostly is."""
 _LEAST_SETUP = 1000
 """Characters of the test's set-up that are shown whatever the rest takes."""
 _SETUPS = "setUp", "asyncSetUp", "setup_method"
@@ -127,7 +127,8 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
 
     answer = whole.model_copy(update={"called": []})
     told = select_shown(found)
-    least = _LEAST_OF_CHANGES if told.changes else _LEAST_BESIDE if told.is_sure else _LEAST_SOURCE
+    is_told = told.is_sure or bool(told.changes)
+    least = _LEAST_OF_CHANGES if told.is_mended else _LEAST_BESIDE if is_told else _LEAST_SOURCE
     room = max(least, _WHOLE - len(render(answer)))
     passed = _callers_in(answer), _origin_of(answer)
     excerpts = await read_excerpts(session, found, _places_in(answer), room, *passed)

@@ -520,6 +520,18 @@ def test_all_lines_between_a_name_and_its_use_near_by_are_shown() -> None:
     assert [line.split()[0] for line in shown] == ["1", "…", *map(str, range(19, 46))]
 
 
+def test_what_a_loop_binds_below_for_its_next_round_is_shown() -> None:
+    lines = ["def long(rows):", *(f"    step_{number} = '{'x' * 40}'" for number in range(2, 71))]
+    lines[9:12] = ["    key = None", "    for row in rows:", "        kept.add(key)"]
+    lines[12:60] = [f"    {line}" for line in lines[12:60]]
+    lines[49], lines[65] = "        key = row.name", "    key = 1"
+    marks = Marks.model_validate({"definitions": [{"name": "long", "found": [("function", 1, 70)]}]})
+    place = Place(path="shop.py", line=12, function="long", text="")
+    _, *shown = cut_out(place, lines, marks, [], [], {}).split("\n")
+    numbers = [line.split()[0] for line in shown]
+    assert {"10", "11", "12", "50"} <= {*numbers} and "66" not in numbers
+
+
 def test_of_a_function_that_has_not_run_the_docstring_is_shown_if_it_refused_its_arguments() -> None:
     lines = ["def twin():", '    """One.', "", "    two", "    three", "    four", '    """', "    return 1"]
     found = [{"name": "twin", "found": [("twin", 1, 8)]}]

@@ -77,9 +77,10 @@ def changes(*wanted: str) -> list[Mutant]:
         (["without `self.levels.clear()`", "if `self.levels == {}` were true"], "levels"),
         (["without `self.found[name] = 1`", "if `name not in self.found` were true"], "found"),
         (["if `self.found` were empty each time"], "found"),
-        (["with `self.levels = None` at its end", "with `1` for `0`", "with `2` for `1`"], ""),
+        (["with `self.levels = None` at its end", "with `1` for `0`", "with `2` for `1`"], "levels"),
+        (["with `1` for `0`", "with `2` for `1`", "with `self.levels = None` at its end"], ""),
         (["with `self.levels = None` at its end", "with `1` for `0`"], "levels"),
-        (["if `self.levels == {}` were true"], ""),  # read alone
+        (["if `self.levels == {}` were true"], "levels"),  # the file writes it
         ([], ""),
     ],
 )
