@@ -16,13 +16,17 @@ _MORE = 15
 
 
 def select_changes(found: Mutation | None) -> list[CodeChange]:
-    """Select the changes that are told: of few functions, with which the fewest other tests fail."""
+    """Select the changes that are told: of few functions, with which the fewest other tests fail.
+
+    If the best one mends other tests that fail, of those which do.
+    """
     if found is None or not found.changes:
         return []
-    most = found.changes[0].broken + found.others / _MORE
+    best = found.changes[0]
+    most = best.broken + found.others / _MORE
     by_function: dict[tuple[str, str], list[CodeChange]] = {}
     for one in found.changes:
-        if one.broken <= most:
+        if one.broken <= most and (one.mended or not best.mended):
             by_function.setdefault((one.path, one.function), []).append(one)
     if len(by_function) >= _MANY:
         return []

@@ -248,7 +248,9 @@ def _end_of_loop(lines: Sequence[str], used: int) -> int:
         if lines[header].lstrip().startswith(_LOOPS):
             depth = _depth(lines[header])
             rest = range(used + 1, min(len(lines), used + _MAX_ABOVE))
-            return next((one for one in rest if lines[one].strip() and _depth(lines[one]) <= depth), rest.stop)
+            return next(
+                (one for one in rest if lines[one].strip() and _depth(lines[one]) <= depth), rest.stop
+            )
     return used
 
 

@@ -117,6 +117,7 @@ def holds(tree: ast.Module, expected: str) -> bool:
         ("for i in 1, 2:\n        n = i\n    return n", "f(3) == 1", (2, "with `1, 2` in reverse")),
         ("m = 1\n    return str(n)", "f(3) == '1'", (3, "with `m` for `n` in `str(n)`")),
         ("a = []\n    a.append(n)\n    a.append(1)\n    return a", "f(3) == [1, 3]", (3, "with `a.append(n)` after `a.append(1)`")),
+        ("old_index, new_index = n, 1\n    return {1: (n, old_index)}", "f(3) == {1: (3, 1)}", (3, "with `new_index` for `old_index`")),
         ("return len('ab')", "f(3) == 3", (2, "with `+ 1` after `len('ab')`")),
         ("return n in (1, 2)", "f(3)", (2, "with `not in` in `n in (1, 2)`")),
         ("return n - 3 or 7", "f(3) == 0", (2, "without `7` in `n - 3 or 7`")),
@@ -213,6 +214,49 @@ t = Table(); t.add("a"); t.add("x" * 10); t.add("b")
 )
 def test_what_is_not_reset_with_the_rest(expected: str, change: tuple[int, str]) -> None:
     assert change in changes(TABLE, expected)
+
+
+FIELDS = """\
+class Field:
+    def __init__(self, name, optional=False, default=None):
+        self.name, self.optional, self.default = name, optional, default
+
+def is_free(field):
+    return field.optional or field.default
+
+def count(fields):
+    return sum(1 for field in fields if field.optional)
+
+def index(fields):
+    found = {}
+    for field in fields:
+        field_name = field.name.lower()
+        found[field.name] = field
+    return found
+
+class Stream:
+    depth = 0
+
+    def end(self, size):
+        self.depth += 1
+        if not size:
+            return None
+        self.depth = 0
+        return size
+s = Stream(); s.end(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("expected", "change"),
+    [
+        ("count([Field('a', default=1)]) == 1", (9, "with `or field.default` after `field.optional`")),
+        ("list(index([Field('A')])) == ['a']", (15, "with `field_name` for `field.name`")),
+        ("s.depth == 0", (24, "with `self.depth = 0` before `return None`, too")),
+    ],
+)
+def test_what_is_done_elsewhere_in_a_like_case(expected: str, change: tuple[int, str]) -> None:
+    assert change in changes(FIELDS, expected)
 
 
 def test_what_members_are_added_to_is_a_container_whatever_made_it() -> None:

@@ -31,10 +31,14 @@ class Definitions:
         self._left_empty = self._fields = None
         self.cached = {}
         """Name of a function -> line of a decorator that keeps its results."""
+        self.alternatives = {}
+        """Name of an attribute -> names of those that are asked for beside it somewhere: `x.isOptional or x.isDefault`."""
         for filename, tree in trees.items():
             for node in ast.walk(tree):
                 if isinstance(node, DEFINITIONS):
                     self._filenames[node] = filename
+                elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+                    self._add_alternatives(node)
                 for one in node.decorator_list if isinstance(node, DEFINITIONS) else ():
                     if _is_cache(one):
                         self.cached[node.name] = one.lineno
@@ -48,6 +52,17 @@ class Definitions:
                     for one in node.body:
                         if isinstance(one, DEFINITIONS):
                             self._functions.setdefault(one.name, []).append((one, False))
+
+    def _add_alternatives(self, node):
+        """Add attributes of one variable that an `or` asks for."""
+        found = [
+            one for one in node.values if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name)
+        ]
+        for one in found:
+            for other in found:
+                if other.attr != one.attr and other.value.id == one.value.id:
+                    known = self.alternatives.setdefault(one.attr, [])
+                    known += [other.attr] if other.attr not in known else []
 
     def is_generator(self, name):
         """True if all functions of this name are generators."""

@@ -480,6 +480,20 @@ def _constants(node, names):
         yield Mutant(node, {"value": one}, node, POSSIBLE, "with `" + braced(repr(one)) + "` for {}", node)
 
 
+def _variables(node, names):
+    """With another variable of a like name: `new_index` for `old_index`."""
+    if isinstance(node.ctx, ast.Load) and node.id in names.locals:
+        words = _words(node.id)
+        alike = [one for one in names.locals if one != node.id and words & _words(one)]
+        for name in alike[:_MAX_NAMES]:
+            yield Mutant(node, {"id": name}, node, POSSIBLE, "with `" + name + "` for {}", node)
+
+
+def _words(name):
+    """Words of a name that are long enough to tell that names with one of them are of a kind."""
+    return {one for one in name.split("_") if len(one) >= _MIN_WORD}
+
+
 def _attributes(node, names):
     if not isinstance(node.ctx, ast.Load):
         return
@@ -488,6 +502,12 @@ def _attributes(node, names):
     if not isinstance(node.value, ast.Name):
         return
     base = node.value
+    for name in names.definitions.alternatives.get(node.attr, ())[:_MAX_NAMES]:
+        either = expression(f"_it.{node.attr} or _it.{name}", node, _it=base)
+        yield _in_place_of(node, either, "with `or " + base.id + "." + name + "` after {}")
+    for name in names.locals:
+        if name != base.id and (name == node.attr or name.endswith("_" + node.attr)):
+            yield _in_place_of(node, expression(name, node), "with `" + name + "` for {}")
     if base.id == "operator" and node.attr in _MAKING:
         other = _MAKING[node.attr]
         yield Mutant(node, {"attr": other}, node, FIRST, "with `operator." + other + "` for {}", node)
@@ -503,6 +523,14 @@ def _attributes(node, names):
         if name != node.attr:
             text = "with `" + base.id + "." + name + "` for {}"
             yield Mutant(node, {"attr": name}, node, UNLIKELY, text, node)
+
+
+def _in_place_of(attribute, value, text):
+    """With another value of an attribute that is read."""
+    holder = expression(
+        f"__import__('types').SimpleNamespace({attribute.attr}=_value)", attribute, _value=value
+    )
+    return Mutant(attribute, {"value": holder}, attribute, AIMED, text, attribute)
 
 
 def _first_word(name):
@@ -522,6 +550,7 @@ _MAKERS = (
     (ast.Assign, _assignments),
     (ast.For, _for),
     (ast.Constant, _constants),
+    (ast.Name, _variables),
     (ast.Attribute, _attributes),
 )
 """(kinds of nodes, their changes)."""

@@ -26,6 +26,8 @@ _MAX_PASSING = 40
 """Changes with which the test passes; from so many on they say little."""
 _ENOUGH = 3
 """Such changes after which no more time is taken where no other test can tell which of them do harm."""
+_MANY, _LATER = 300, 2
+"""Changes that are tried, if in that many times the time for them they can be, before one is believed to be the best."""
 _MAX_TOLD = 20
 _MAX_OTHERS = 60
 _OTHERS_S, _MORE_S = 2.0, 1.0
@@ -244,12 +246,12 @@ class _Trial:
     def __init__(self, job, folder):
         self._job, self._folder = job, folder
         self._running = []
-        self._ends = self._ends_in_vain = 0.0
+        self._ends = self._ends_later = self._ends_in_vain = 0.0
         self._workers = min(_MAX_WORKERS, len(os.sched_getaffinity(0)))
         self._limit, self._early_limit, self._more = _BASE_S, _BASE_S, _BASE_S
         """Processor time for the first test, with the module of the test before it, and for the others."""
-        self._passing = self._harmless = 0
-        """Numbers of changes with which the test passes; with which no other test that ran fails."""
+        self._tried = self._passing = self._harmless = self._mending = 0
+        """Numbers of changes; with which the test passes; and no other test that ran fails; and one passes that fails, if any does."""
         self.others, self.failing = set(), set()
         """Names of the other tests that pass, and that fail."""
         self._early = set(), set()
@@ -264,6 +266,7 @@ class _Trial:
         """
         now, settings = time.monotonic(), self._job.settings
         self._ends, self._ends_in_vain = now + settings["budget_s"], now + settings["budget_in_vain_s"]
+        self._ends_later = min(now + _LATER * settings["budget_s"], self._ends_in_vain)
         self.others, self.failing = others = _others_of(base)
         self._early = tuple(map(set.intersection, others, _others_of(anew)))
         self._count = len(base.outcomes)
@@ -273,7 +276,9 @@ class _Trial:
         self._more = max(_MORE_S, _SLOWER * (base.all_s - base.first_s))
 
     def is_over(self):
-        ends = self._ends if self._harmless else self._ends_in_vain
+        """True if the time is over: the first one if the test is mended and many changes are tried, else twice that, or the longest."""
+        ends = self._ends if self._mending and self._tried >= _MANY else self._ends_later
+        ends = ends if self._harmless else self._ends_in_vain
         return time.monotonic() > ends or self._job.is_over() or self._passing >= _MAX_PASSING
 
     def start(self, changed, seconds=None, prepare=None):
@@ -281,6 +286,7 @@ class _Trial:
         while len(self._running) >= self._workers:
             self._listen()
         reading, writing = os.pipe()
+        self._tried += changed is not None
         limit = self._limit if prepare is None else self._early_limit
         pid = os.fork()
         if pid:
@@ -338,7 +344,9 @@ class _Trial:
                 self._running.remove(one)
                 self._passing += one.has_passed
                 if one.has_passed and (self.others or self._passing >= _ENOUGH):
-                    self._harmless += not one.of_others()[0]
+                    is_harmless = not one.of_others()[0]
+                    self._harmless += is_harmless
+                    self._mending += is_harmless and (not self.failing or one.mended() > 0)
 
 
 def _others_of(child):

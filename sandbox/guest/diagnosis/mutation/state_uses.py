@@ -8,7 +8,7 @@ import ast
 from collections import Counter
 
 from ..sources import binds, changes, is_named, lines_that_change
-from ..syntax_trees import DEFINITIONS
+from ..syntax_trees import DEFINITIONS, own_attribute
 from .definitions import assigned_in
 
 _MAX_TOLD = 40
@@ -19,12 +19,18 @@ def find(mutants, filename, definitions):
 
     It is an attribute that is not called, or a constant of a module, which may be a container: in the code of at least half of
     the changes, one of which writes it. Else a global or an attribute that functions write whose calls are left out, or an
-    attribute that is in the best change and that the file writes.
+    attribute of the object itself that is in the best change and that the file writes.
     """
     named = [{(filename, name): writes for name, writes in _state_in(one.code).items()} for one in mutants]
     found = _most_frequent(named) or _most_frequent([_written_by_called(one, definitions) for one in mutants])
-    if found is None and named:
-        found = next((one for one in named[0] if _is_written(one, definitions)), None)
+    if found is None and mutants:
+        own = dict.fromkeys(
+            node.attr for one in mutants[0].code for node in ast.walk(one) if own_attribute(node)
+        )
+        uses = {name: _uses(definitions.trees.get(filename), f".{name}") for name in own}
+        found = next(
+            ((filename, f".{name}") for name in own if any(written for _, written in uses[name])), None
+        )
     filename, name = found or (filename, "")
     uses = _uses(definitions.trees.get(filename), name)
     written = [one for one in uses if one[1]]
@@ -37,12 +43,6 @@ def _most_frequent(named):
         if count * 2 >= len(named) and any(each.get(one) for each in named):
             return one
     return None
-
-
-def _is_written(state, definitions):
-    """True for an attribute, as (name of a file, name), that the file writes."""
-    filename, name = state
-    return _is_attribute(name) and any(written for _, written in _uses(definitions.trees.get(filename), name))
 
 
 def _written_by_called(mutant, definitions):

@@ -24,8 +24,9 @@ from .mutant import (
     read_of,
 )
 
-_MAX_BEFORE, _MAX_LATER = 4, 4
-"""Statements before a loop; behind one that leaves a block."""
+_MAX_BEFORE, _MAX_LATER, _MAX_SKIPPED = 4, 4, 3
+"""Statements before a loop; behind one that leaves a block; that a `return` skips."""
+_LOSING = "clear", "pop", "popleft", "discard", "close", "release"
 _LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try)
 _REMOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete, ast.Raise, ast.Return, ast.Break, ast.Continue)
@@ -132,11 +133,39 @@ def _binds_name(node):
 
 def moves_of(function, executed):
     """Yield changes with statements moved out of a block and into it, a value that each round of a loop begins with, a `finally`."""
+    yield from _before_returns(function, executed)
     for owner in ast.walk(function):
         for field, block in blocks_in(owner):
             for index, one in enumerate(block):
                 if one.lineno in executed:
                     yield from _of_statement(owner, field, block, index)
+
+
+def _before_returns(function, executed):
+    """With what ends the function's work, an attribute that is reset for instance, before a `return` that skips it, too."""
+    for index, above in enumerate(function.body):
+        skipped = [one for one in function.body[index + 1 :] if _ends_work(one)]
+        returns = (
+            (owner, field, block)
+            for owner in (ast.walk(above) if isinstance(above, ast.If) and skipped else ())
+            for field, block in blocks_in(owner)
+            if isinstance(block[-1:] and block[-1], ast.Return) and block[-1].lineno in executed
+        )
+        for owner, field, block in returns:
+            for one in skipped[:_MAX_SKIPPED]:
+                made = {field: [*block[:-1], one, block[-1]]}
+                yield Mutant(owner, made, block[-1], AIMED, "with {} before {}, too", one, block[-1])
+
+
+def _ends_work(statement):
+    """True for an attribute that is set to a plain value or counted, and for a container that loses something."""
+    if isinstance(statement, ast.AugAssign):
+        return isinstance(statement.target, ast.Attribute)
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call):
+        return getattr(call.func, "attr", None) in _LOSING
+    found = list(assigned_in(statement))
+    return any(isinstance(target, ast.Attribute) and initial_text(value) for target, value in found)
 
 
 def _of_statement(owner, field, block, index):
