@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Literal, NamedTuple
 
 from sandbox.session.diagnosis import (
@@ -27,7 +27,7 @@ from sandbox.session.diagnosis import (
     Suspect,
     Written,
 )
-from tools._mutation import is_changed, is_mending, mutation_lines, select_changes
+from tools._mutation import is_mending, mutation_lines, select_changes
 from tools._places import format_place, shorten
 from tools._signals import HINT, OVERWRITTEN, signal_lines
 
@@ -70,14 +70,14 @@ def render_diagnosis(found: Diagnosis) -> str:
         *signal_lines(recording.signals),
         *mutation_lines(found.mutation, shown.changes),
         *(findings if shown.is_sure else []),
-        *map(_caught_line, recording.caught),
+        *([] if shown.is_mended else map(_caught_line, recording.caught)),
         *([] if shown.is_sure or shown.changes else _values_text(recording, shown.links)),
         *_suspects_text(found.spectrum, shown.suspects),
         *(_alike_line(one) for one in recording.alike if one.of in named),
         *_chain_text(recording, len(shown.links)),
         *_calls_text(shown.calls, recording, found.spectrum or Spectrum()),
         *([] if shown.is_sure else findings),
-        *map(_failing_line, found.spectrum.failing if found.spectrum else []),
+        *map(_failing_line, _select_failing(found, shown)),
         *_notes(found, recording),
     ]
     texts = [
@@ -85,6 +85,12 @@ def render_diagnosis(found: Diagnosis) -> str:
         _cut("\n".join(parts), _MAX_LENGTH),
     ]
     return "\n".join(text for text in texts if text)
+
+
+def _select_failing(found: Diagnosis, shown: Shown) -> list[FailingTest]:
+    """Other tests that fail, unless the best change mends them all, too."""
+    is_all = shown.is_mended and found.mutation and shown.changes[0].mended >= found.mutation.failing
+    return found.spectrum.failing if found.spectrum and not is_all else []
 
 
 def _failing_line(one: FailingTest) -> str:
@@ -243,7 +249,7 @@ def select_shown(found: Diagnosis) -> Shown:
     """Select what is told: beside calls no suspects, and beside calls and a finding of its own kind no way back.
 
     Beside changes that make the test pass there are no findings that are not sure, but for one that explains them;
-    beside one that harms no other test, of the calls only those of the changed functions.
+    beside one that is mostly at the cause, no calls.
     Beside a function that refused its arguments there is nothing else.
     """
     recording, spectrum = found.recording or Recording(), found.spectrum or Spectrum()
@@ -275,7 +281,7 @@ def select_shown(found: Diagnosis) -> Shown:
     links = recording.chain[: _MAX_LINKS if recording.chain_of_value and not is_finding else few]
     most = _MAX_BESIDE if is_sure else _MAX_BESIDE_UNSURE if is_finding else _MAX_CALLS
     most = min(most, _MAX_OF_CHANGES) if changes else most
-    calls = _select_calls(recording.calls, most, changes if is_mended else ())
+    calls = [] if is_mended else _select_calls(recording.calls, most)
     return Shown(aliases, kept, [], links, calls, changes, is_sure, is_mended)
 
 
@@ -301,10 +307,9 @@ def _is_among(alias: Alias, called: Collection[tuple[str, str]]) -> bool:
     return alias.of_peers or any((one.path, one.function) in called for one in places)
 
 
-def _select_calls(calls: list[Call], most: int, changes: Sequence[CodeChange]) -> list[Call]:
-    """Select the calls that matter most, nested in those of them that are told; of changed functions, if there are `changes`."""
-    able = [one for one in calls if not changes or is_changed(one, changes)]
-    best = {id(one) for one in sorted(able, key=lambda one: -one.score)[:most]}
+def _select_calls(calls: list[Call], most: int) -> list[Call]:
+    """Select the calls that matter most, nested in those of them that are told."""
+    best = {id(one) for one in sorted(calls, key=lambda one: -one.score)[:most]}
     selected, above = list[Call](), list[Call]()
     for one in calls:
         del above[one.depth :]

@@ -35,7 +35,7 @@ def order_places(
     calls, caught = _suspect_calls(recording), [one.raised for one in recording.caught]
     if shown.is_mended:
         calls, caught = [one for one in calls if is_changed(one, shown.changes)], []
-    kept = [place for one in shown.kept for place in _places_of(one)]
+    kept = [place for one in shown.kept for place in _places_of(one, few=shown.is_mended)]
     is_few = len(shown.changes) <= _FEW and not any(one.ran for one in shown.changes)
     is_first = shown.is_mended or is_few
     harmless = [one for one in shown.changes if not one.broken and is_first]
@@ -94,7 +94,12 @@ def _places_of_alias(alias: Alias) -> list[Place]:
     return [alias.changed, alias.stored, *([alias.given] if alias.given else [])]
 
 
-def _places_of(kept: Kept) -> list[Place]:
-    """Its writers, what has not changed it, its holder, where it is written and read, and those that could have reset it."""
+def _places_of(kept: Kept, *, few: bool) -> list[Place]:
+    """Its writers, what has not changed it, its holder, where it is written and read, and those that could have reset it.
+
+    With `few`, what has not changed it and where it is written and read.
+    """
+    if few:
+        return [*kept.passed_by, kept.written, kept.read]
     held = [kept.held] if kept.held else []
     return [*kept.writers, *kept.passed_by, kept.written, kept.read, *held, *kept.others]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
@@ -125,8 +126,9 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
     from tools._diagnosis import select_shown
     from tools._excerpts import read_excerpts
 
-    answer = whole.model_copy(update={"called": []})
-    told = select_shown(found)
+    answer, told = whole.model_copy(update={"called": []}), select_shown(found)
+    if told.is_mended:
+        answer = with_named_locals(answer)
     is_told = told.is_sure or bool(told.changes)
     least = _LEAST_OF_CHANGES if told.is_mended else _LEAST_BESIDE if is_told else _LEAST_SOURCE
     room = max(least, _WHOLE - len(render(answer)))
@@ -136,6 +138,16 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
     called = select_called(whole, found)
     called = list(_not_shown(called, excerpts, room - sum(map(len, functions))))
     return answer.model_copy(update={"called": called, "functions": functions})
+
+
+def with_named_locals(answer: DiagnoseAnswer) -> DiagnoseAnswer:
+    """With those locals alone that the failing line names."""
+    source = answer.source
+    line = source.lines[source.current - source.start] if source else ""
+    names = {*re.findall(r"\w+", line)}
+    named = [one for one in answer.locals if one.name.partition(".")[0] in names]
+    left_out = answer.locals_omitted + len(answer.locals) - len(named)
+    return answer.model_copy(update={"locals": named, "locals_omitted": left_out})
 
 
 def select_called(stop: StopAnswer, found: Diagnosis) -> list[Function]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sandbox.errors import NotFound
-from sandbox.session.debugger import Frame, Function
+from sandbox.session.debugger import Frame, Function, Source, Variable
 from sandbox.session.diagnosis import Diagnosis, Link, ObjectClass, Place, Recording
 from sandbox.session.workspace import Marks
 from tests.tools.calls import answers
@@ -22,7 +22,7 @@ from tools._named_places import order_places
 from tools._source_parts import cut_out
 from tools._stop import StopAnswer
 from tools._test_ids import is_of
-from tools.diagnose import select_called
+from tools.diagnose import DiagnoseAnswer, select_called, with_named_locals
 
 pytestmark = pytest.mark.anyio
 
@@ -654,23 +654,26 @@ def test_changes_of_the_code_with_which_the_test_passes_are_told_first() -> None
 @pytest.mark.parametrize(
     ("change", "calls", "functions"),
     [
-        ({}, ["Cart.add"], ["Cart.add"]),
+        ({}, [], ["Cart.add"]),
         ({"broken": 1}, ["Cart.add", "f2", "f1"], ["Cart.add", "f2", "f1"]),
         ({"ran": 0}, ["Cart.add", "f2", "f1"], ["Cart.add", "f2", "f1"]),  # nobody knows what it harms
+        ({"failing": 2}, ["Cart.add", "f2", "f1"], ["Cart.add", "f2", "f1"]),  # others fail as before
+        ({"failing": 2, "mended": 1}, [], ["Cart.add"]),
     ],
 )
-def test_beside_a_change_that_harms_no_other_test_only_the_calls_of_changed_functions_are_told(
+def test_beside_a_change_that_is_mostly_at_the_cause_no_calls_are_told(
     change: dict[str, Any], calls: list[str], functions: list[str]
 ) -> None:
     others = [{**GROUP, "function": f"f{number}", "score": number} for number in range(3)]
     made = {**GROUP, "path": "shop/cart.py", "function": "Cart.add", "score": 9}
-    mutation = {"tried": 9, "passing": 1, "others": 30, "changes": [{**CHANGE, **change}]}
+    mutation = {"tried": 9, "passing": 1, "others": 30, "failing": change.pop("failing", 0)}
+    mutation["changes"] = [{**CHANGE, **change}]
     found = Diagnosis.model_validate({"recording": {"calls": [made, *others]}, "mutation": mutation})
     told = sorted(select_shown(found).calls, key=lambda one: -one.score)
     assert [one.function for one in told] == calls
     places = order_places(select_shown(found), found.recording or Recording(), ())
     assert [one.function for one, *_ in places][: len(functions)] == functions
-    assert len(places) == (4 if len(calls) > 1 else 1)
+    assert len(places) == (4 if calls else 1)
 
 
 def test_how_many_of_the_tests_that_fail_too_a_change_mends() -> None:
@@ -726,6 +729,33 @@ def test_where_the_first_exception_was_raised_comes_before_signals() -> None:
     origin = Place(path="shop/load.py", line=9, function="load")
     places = order_places(select_shown(found), found.recording or Recording(), (), origin)
     assert [one.function for one, *_ in places] == ["Cart.add", "load", "log"]
+
+
+def test_tests_that_the_best_change_mends_and_what_was_caught_are_not_told() -> None:
+    failing = [{"test": "test_a.py::test_b", "type": "KeyError", "message": "x"}]
+    caught = {"type": "KeyError", "message": "y", **GROUP, "raised": GROUP}
+    plain = {"type": "KeyError", "message": "x"}
+    spectrum = {"passed": 3, "failing": failing, "plain": plain}
+    fields = {"spectrum": spectrum, "recording": {"caught": [caught]}}
+    change = {**CHANGE, "mended": 1}
+    mutation: dict[str, Any] = {"tried": 9, "passing": 1, "others": 3, "failing": 1, "changes": [change]}
+    told = "  0, 1: shop/cart.py:7 Cart.add(): without `lines.sort()`"
+    assert diagnosis(mutation=mutation, **fields).endswith(told)
+    mutation["failing"] = 2
+    assert "fails too: test_a.py::test_b" in diagnosis(mutation=mutation, **fields)
+    change["broken"] = 1
+    assert "was raised at" in diagnosis(mutation=mutation, **fields)
+
+
+def test_beside_such_a_change_only_the_locals_that_the_failing_line_names_are_told() -> None:
+    frame = Frame(path="test_cart.py", line=4, function="test_add")
+    source = Source(start=3, lines=["cart = make()", "assert cart.lines == wanted"], current=4)
+    names = ["cart.lines", "wanted", "cart", "other"]
+    shown = [Variable(name=name, value="1") for name in names]
+    stop = DiagnoseAnswer.model_construct(frame=frame, source=source, locals=shown, locals_omitted=0)
+    answer = with_named_locals(stop)
+    assert [one.name for one in answer.locals] == names[:3]
+    assert answer.locals_omitted == 1
 
 
 async def test_of_a_wrapped_exception_the_function_that_raised_the_first_is_shown(
