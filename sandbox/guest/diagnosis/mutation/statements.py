@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 
 from ..syntax_trees import index_of, leaves_block
 from .definitions import assigned_in, initial_text
@@ -26,6 +27,9 @@ from .mutant import (
 
 _MAX_BEFORE, _MAX_LATER, _MAX_SKIPPED = 4, 4, 3
 """Statements before a loop; behind one that leaves a block; that a `return` skips."""
+_MAX_LIKES = 4
+_NAMES = re.compile(r"'\w*'")
+"""Names in the dump of a syntax tree."""
 _LOSING = "clear", "pop", "popleft", "discard", "close", "release"
 _LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try)
@@ -136,9 +140,29 @@ def moves_of(function, executed):
     yield from _before_returns(function, executed)
     for owner in ast.walk(function):
         for field, block in blocks_in(owner):
+            yield from _of_likes(owner, field, block, executed)
             for index, one in enumerate(block):
                 if one.lineno in executed:
                     yield from _of_statement(owner, field, block, index)
+
+
+def _of_likes(owner, field, block, executed):
+    """With the same outcome of all conditions of a block that ask the same of different names."""
+    likes = {}
+    for one in block:
+        if isinstance(one, ast.If) and one.lineno in executed:
+            likes.setdefault(_NAMES.sub("", ast.dump(one.test)), []).append(one)
+    for alike in likes.values():
+        for outcome in (True, False) if 1 < len(alike) <= _MAX_LIKES else ():
+            made = [_with_test(one, outcome) if one in alike else one for one in block]
+            text = "if {} and the like were " + ("true" if outcome else "false")
+            yield Mutant(owner, {field: made}, alike[0], AIMED, text, alike[0].test)
+
+
+def _with_test(one, outcome):
+    made = copy.copy(one)
+    made.test = ast.copy_location(ast.Constant(value=outcome), one.test)
+    return made
 
 
 def _before_returns(function, executed):
