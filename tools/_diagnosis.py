@@ -70,7 +70,7 @@ def render_diagnosis(found: Diagnosis) -> str:
         *signal_lines(recording.signals),
         *mutation_lines(found.mutation, shown.changes),
         *(findings if shown.is_sure else []),
-        *([] if shown.is_mended else map(_caught_line, recording.caught)),
+        *(_caught_line(one) for one in recording.caught if not shown.is_mended),
         *([] if shown.is_sure or shown.changes else _values_text(recording, shown.links)),
         *_suspects_text(found.spectrum, shown.suspects),
         *(_alike_line(one) for one in recording.alike if one.of in named),

@@ -35,6 +35,7 @@ def f(n):
     n -= 1
     return n
 """
+LIKES = "a = b = 1\n    if not a:\n        a = n\n    if not b:\n        b = n\n    return a, b"
 TALLY = """\
 class Tally:
     def __init__(self, names=()):
@@ -118,7 +119,7 @@ def holds(tree: ast.Module, expected: str) -> bool:
         ("m = 1\n    return str(n)", "f(3) == '1'", (3, "with `m` for `n` in `str(n)`")),
         ("a = []\n    a.append(n)\n    a.append(1)\n    return a", "f(3) == [1, 3]", (3, "with `a.append(n)` after `a.append(1)`")),
         ("old_index, new_index = n, 1\n    return {1: (n, old_index)}", "f(3) == {1: (3, 1)}", (3, "with `new_index` for `old_index`")),
-        ("a = b = 1\n    if not a:\n        a = n\n    if not b:\n        b = n\n    return a, b", "f(3) == (3, 3)", (3, "if `not a` and the like were true")),
+        (LIKES, "f(3) == (3, 3)", (3, "if `not a` and the like were true")),
         ("return len('ab')", "f(3) == 3", (2, "with `+ 1` after `len('ab')`")),
         ("return n in (1, 2)", "f(3)", (2, "with `not in` in `n in (1, 2)`")),
         ("return n - 3 or 7", "f(3) == 0", (2, "without `7` in `n - 3 or 7`")),
