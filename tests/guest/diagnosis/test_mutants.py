@@ -35,6 +35,7 @@ def f(n):
     n -= 1
     return n
 """
+POPPED = "a = [n]\n    if n > 3:\n        a.pop()\n        return 1\n    return a"
 LIKES = "a = b = 1\n    if not a:\n        a = n\n    if not b:\n        b = n\n    return a, b"
 TALLY = """\
 class Tally:
@@ -120,6 +121,7 @@ def holds(tree: ast.Module, expected: str) -> bool:
         ("a = []\n    a.append(n)\n    a.append(1)\n    return a", "f(3) == [1, 3]", (3, "with `a.append(n)` after `a.append(1)`")),
         ("old_index, new_index = n, 1\n    return {1: (n, old_index)}", "f(3) == {1: (3, 1)}", (3, "with `new_index` for `old_index`")),
         (LIKES, "f(3) == (3, 3)", (3, "if `not a` and the like were true")),
+        (POPPED, "f(3) == []", (4, "with `a.pop()` before `if n > 3:…`, not in it")),
         ("return len('ab')", "f(3) == 3", (2, "with `+ 1` after `len('ab')`")),
         ("return n in (1, 2)", "f(3)", (2, "with `not in` in `n in (1, 2)`")),
         ("return n - 3 or 7", "f(3) == 0", (2, "without `7` in `n - 3 or 7`")),

@@ -35,6 +35,7 @@ _LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try)
 _REMOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete, ast.Raise, ast.Return, ast.Break, ast.Continue)
 _MOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.If, ast.Delete)
+_HOISTED = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete)
 _IN_PLACE = (ast.Add, ast.BitOr, ast.BitAnd)
 """Operators that lists, sets and dicts have, too."""
 
@@ -207,7 +208,8 @@ def _of_statement(owner, field, block, index):
                 yield Mutant(
                     owner, {field: moved}, later, AIMED, "with {} before {}, not after it", later, one
                 )
-    if isinstance(one, ast.If) and one.orelse:
+    if isinstance(one, ast.If):
+        yield from _hoisted(owner, field, block, index)
         yield from _of_branches(owner, field, block, index)
     if not isinstance(one, _COMPOUND) or getattr(one, "orelse", None):
         return
@@ -233,10 +235,20 @@ def _of_statement(owner, field, block, index):
         yield Mutant(one, {"body": body}, last, POSSIBLE, "with `break` after {}", last)
 
 
+def _hoisted(owner, field, block, index):
+    """With the first statement of an `if` before it: it is done in any case."""
+    one = block[index]
+    first = one.body[0]
+    if isinstance(first, _HOISTED) and not _binds_name(first):
+        inner = _with_body(one, one.body[1:] or [ast.copy_location(ast.Pass(), first)])
+        made = [*block[:index], first, inner, *block[index + 1 :]]
+        yield Mutant(owner, {field: made}, first, AIMED, "with {} before {}, not in it", first, one)
+
+
 def _of_branches(owner, field, block, index):
     """With what follows an `if` and its `else` in one of these alone."""
     one, rest = block[index], block[index + 1 :]
-    if not rest or not isinstance(rest[0], _MOVABLE):
+    if not one.orelse or not rest or not isinstance(rest[0], _MOVABLE):
         return
     for branch, name in ("body", "block"), ("orelse", "`else`"):
         statements = getattr(one, branch)
