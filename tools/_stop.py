@@ -240,7 +240,9 @@ def _chain_lines(raised: Raised) -> Iterator[str]:
     """A line for each exception behind one; of those that only hand on a part of its message the types in one line."""
     told, handed_on = " ".join(raised.message.split()), dict[str, None]()
     for cause in raised.chain:
-        if " ".join(cause.message.split()) in told and cause is not raised.chain[-1]:
+        message = " ".join(cause.message.split())
+        is_cause = cause.relation == "cause"
+        if is_cause and message and message in told and cause is not raised.chain[-1]:
             handed_on[cause.type] = None
             continue
         if handed_on:

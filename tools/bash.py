@@ -49,7 +49,7 @@ async def bash(
     command: Annotated[
         str, Field(min_length=1, description='Shell command, e.g. "python -m pytest -q | tail".')
     ],
-    timeout_s: Annotated[float, Field(gt=0, le=3600, description="When to end it, e.g. 60.")] = 30,
+    timeout_s: Annotated[float, Field(gt=0, le=3600, description="Limit, 30 by default.")] = 30,
     cwd: Annotated[str | None, Field(description='Folder, e.g. "docs".')] = None,
     env: Annotated[Environment | None, Field(description='Further environment, e.g. ["DEBUG=1"].')] = None,
 ) -> BashAnswer:
