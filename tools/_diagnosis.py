@@ -77,7 +77,7 @@ def render_diagnosis(found: Diagnosis) -> str:
         *_chain_text(recording, len(shown.links)),
         *_calls_text(shown.calls, recording, found.spectrum or Spectrum()),
         *([] if shown.is_sure else findings),
-        *map(_failing_line, _select_failing(found, shown)),
+        *map(_failing_line, select_failing(found, shown)),
         *_notes(found, recording),
     ]
     texts = [
@@ -87,10 +87,11 @@ def render_diagnosis(found: Diagnosis) -> str:
     return "\n".join(text for text in texts if text)
 
 
-def _select_failing(found: Diagnosis, shown: Shown) -> list[FailingTest]:
+def select_failing(found: Diagnosis, shown: Shown) -> list[FailingTest]:
     """Other tests that fail, unless the best change mends them all, too."""
-    is_all = shown.is_mended and found.mutation and shown.changes[0].mended >= found.mutation.failing
-    return found.spectrum.failing if found.spectrum and not is_all else []
+    failing = found.spectrum.failing if found.spectrum else []
+    is_all = shown.is_mended and shown.changes[0].mended >= len(failing)
+    return [] if is_all else failing
 
 
 def _failing_line(one: FailingTest) -> str:

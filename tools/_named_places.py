@@ -22,12 +22,12 @@ def order_places(
 ) -> list[list[Place]]:
     """The places in each function that the text names.
 
-    That of a call that failed before it began; of changes that harm no other test; where the exception behind that of the
+    That of a call that failed before it began; of changes at which the cause mostly is; where the exception behind that of the
     stop was raised; of signals, but for hints; of other changes; all changes with those of the same code; of writes of
     attributes that the failing line reads; of hints, of shared objects, of state that is kept and those with the same code,
     if that is sure; those that a failure passed; of the calls that matter most; where a caught exception was raised; on the
-    way back from a wrong value; the head of the class of the object that all comes from; those of this test alone. Beside a
-    change that harms no other test, no other calls and nothing that was caught.
+    way back from a wrong value; the head of the class of the object that all comes from; those of this test alone. Beside
+    such changes no other calls and nothing that was caught.
     """
     of_object = recording.chain_class
     refused = [one for one in shown.links if one.refused]

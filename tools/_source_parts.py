@@ -243,8 +243,8 @@ def find_bindings(lines: Sequence[str], used: int) -> Iterator[int]:
 
 
 def _end_of_loop(lines: Sequence[str], used: int) -> int:
-    """Index behind the nearest loop around a line; that of the line itself outside of loops."""
-    for header in find_headers(lines, used):
+    """Index behind the loop that a line begins, or behind the nearest one around it; that of the line itself outside of loops."""
+    for header in (used, *find_headers(lines, used)):
         if lines[header].lstrip().startswith(_LOOPS):
             depth = _depth(lines[header])
             rest = range(used + 1, min(len(lines), used + _MAX_ABOVE))

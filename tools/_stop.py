@@ -236,13 +236,18 @@ def _exception_text(raised: Raised | None) -> str:
     )
 
 
+def _is_part(text: str, whole: str) -> bool:
+    """True if a text is in another one, and not as a part of words."""
+    return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", whole) is not None
+
+
 def _chain_lines(raised: Raised) -> Iterator[str]:
     """A line for each exception behind one; of those that only hand on a part of its message the types in one line."""
-    told, handed_on = " ".join(raised.message.split()), dict[str, None]()
+    told, handed_on = " ".join(shorten_assertion(raised.message).split()), dict[str, None]()
     for cause in raised.chain:
         message = " ".join(cause.message.split())
-        is_cause = cause.relation == "cause"
-        if is_cause and message and message in told and cause is not raised.chain[-1]:
+        is_told = cause.relation == "cause" and message and _is_part(message, told)
+        if is_told and cause is not raised.chain[-1]:
             handed_on[cause.type] = None
             continue
         if handed_on:

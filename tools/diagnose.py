@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -121,7 +122,7 @@ def _with_last_output(stop: StopAnswer, hint: str) -> StopAnswer:
 async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis) -> DiagnoseAnswer:
     """Add the functions that the diagnosis names, then those that the failing line called, as far as there is room.
 
-    Where the diagnosis tells calls, only functions of test code are added.
+    Where the diagnosis tells calls or changes, only functions of test code are added.
     """
     from tools._diagnosis import select_shown
     from tools._excerpts import read_excerpts
@@ -141,10 +142,12 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
 
 
 def with_named_locals(answer: DiagnoseAnswer) -> DiagnoseAnswer:
-    """With those locals alone that the failing line names."""
+    """With those locals alone that the failing line names, or the lines below it, into which its statement may go on."""
     source = answer.source
-    line = source.lines[source.current - source.start] if source else ""
-    names = {*re.findall(r"\w+", line)}
+    statement = source.lines[max(0, source.current - source.start) :] if source else []
+    if not statement:
+        return answer
+    names = {*re.findall(r"\w+", " ".join(statement))}
     named = [one for one in answer.locals if one.name.partition(".")[0] in names]
     left_out = answer.locals_omitted + len(answer.locals) - len(named)
     return answer.model_copy(update={"locals": named, "locals_omitted": left_out})
@@ -262,7 +265,8 @@ def _callers_in(stop: StopAnswer) -> list[Place]:
 
 def _origin_of(stop: StopAnswer) -> Place | None:
     """The place where the exception behind that of the stop was raised; None if there is none."""
-    causes = [one for one in (stop.exception.chain if stop.exception else []) if one.relation == "cause"]
+    chain = stop.exception.chain if stop.exception else []
+    causes = [*takewhile(lambda one: one.relation == "cause", chain)]
     return _place_of(causes[-1].raised_at) if causes and causes[-1].raised_at else None
 
 

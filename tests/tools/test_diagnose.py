@@ -741,6 +741,10 @@ def test_tests_that_the_best_change_mends_and_what_was_caught_are_not_told() -> 
     mutation: dict[str, Any] = {"tried": 9, "passing": 1, "others": 3, "failing": 1, "changes": [change]}
     told = "  0, 1: shop/cart.py:7 Cart.add(): without `lines.sort()`"
     assert diagnosis(mutation=mutation, **fields).endswith(told)
+    failing.append({**failing[0], "test": "test_a.py::test_later"})
+    assert "fails too: test_a.py::test_later" in diagnosis(
+        mutation=mutation, **fields
+    )  # no change has met it
     mutation["failing"] = 2
     assert "fails too: test_a.py::test_b" in diagnosis(mutation=mutation, **fields)
     change["broken"] = 1
@@ -756,6 +760,8 @@ def test_beside_such_a_change_only_the_locals_that_the_failing_line_names_are_to
     answer = with_named_locals(stop)
     assert [one.name for one in answer.locals] == names[:3]
     assert answer.locals_omitted == 1
+    for unknown in (None, Source(start=48, lines=[], current=50)):
+        assert with_named_locals(stop.model_copy(update={"source": unknown})).locals == shown
 
 
 async def test_of_a_wrapped_exception_the_function_that_raised_the_first_is_shown(

@@ -168,11 +168,11 @@ def test_of_exceptions_that_hand_on_a_message_only_the_last_one_has_it_and_its_p
         Cause(type=name, message=message, relation="cause", raised_at=FRAME)
         for name, message in types.items()
     ]
-    chain.insert(2, Cause(type="IndexError", message="3", relation="context", raised_at=FRAME))
-    raised = Raised(type="AppError", message="Failed:\n  no item 'x' in it", chain=chain)
+    chain.insert(2, Cause(type="IndexError", message="3", relation="cause", raised_at=FRAME))
+    raised = Raised(type="AppError", message="Failed 33 times:\n  no item 'x' in it", chain=chain)
     assert text(reason="post_mortem", exception=raised).splitlines()[3:] == [
         "  caused by TypeError, ValueError",
-        "  while handling IndexError: 3, raised at shop/pricing.py:6 in net_price",
+        "  caused by IndexError: 3, raised at shop/pricing.py:6 in net_price",  # 33 is not 3
         "  caused by KeyError: 'x', raised at shop/pricing.py:6 in net_price",
     ]
 

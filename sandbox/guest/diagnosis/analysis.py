@@ -45,16 +45,16 @@ def analyse(log, rewriter, exc, sides, job):
 
 class _Analysis:
     def __init__(self, events, exc, sides, job):
-        self._events, self._exc, self._job = events, failure.root_of(exc), job
+        self._events, self._job = events, job
+        self._exc, self._frames = failure.origin_of(exc, job)
         self._sources = Sources()
         self._spectrum = job.read("spectrum.json")
         self._scores = {(path, line): score for path, line, score in self._spectrum.get("lines") or ()}
-        self._frames = failure.frames_to_root(exc, job)
         self._frame_numbers = [frame_number(frame, events.modules) for frame, _ in self._frames]
         if self._frames:
             events.outermost = self._frame_numbers[0]
         self._starts = self._find_starts()
-        sides = sides or of_unittest(exc)
+        sides = sides or of_unittest(self._exc)
         self._sides = self._in_order(sides) or sides
         self._appeared = self._appearances() or []
         self._wrong_changes = self._changes_with_wrong_parts() or {}

@@ -43,26 +43,20 @@ def message_of(exc):
     return _PATH.sub(lambda path: _DIGITS.sub("…", path.group()), text)[:_MAX_MESSAGE]
 
 
-def root_of(exc):
-    """The exception that was the first: the last one in the chain of explicit causes, `raise … from …`."""
-    seen = set()
-    while id(exc) not in seen and cause_of(exc) is not None and traceback_of(cause_of(exc)) is not None:
+def origin_of(exc, job):
+    """(the first exception in the chain of explicit causes, `raise … from …`, (frame, line) of each frame from the test to it).
+
+    The frames are those in the repository. A cause that was raised elsewhere, in another thread for instance, ends the chain.
+    """
+    found, seen = frames_of(exc, job), set()
+    while id(exc) not in seen:
         seen.add(id(exc))
-        exc = cause_of(exc)
-    return exc
-
-
-def frames_to_root(exc, job):
-    """(frame, line) of each frame in the repository from the test to where the first exception of the chain was raised."""
-    found, root = frames_of(exc, job), root_of(exc)
-    while exc is not root:
-        exc = cause_of(exc)
-        inner = frames_of(exc, job)
+        inner = frames_of(cause_of(exc), job) if cause_of(exc) is not None else []
         outer = [frame for frame, _ in found]
         if not inner or inner[0][0] not in outer:
-            break  # it was raised elsewhere, in another thread for instance
-        found = [*found[: outer.index(inner[0][0])], *inner]
-    return found
+            break
+        exc, found = cause_of(exc), [*found[: outer.index(inner[0][0])], *inner]
+    return exc, found
 
 
 def innermost(exc, job):

@@ -255,12 +255,67 @@ s = Stream(); s.end(0)
     ("expected", "change"),
     [
         ("count([Field('a', default=1)]) == 1", (9, "with `or field.default` after `field.optional`")),
-        ("list(index([Field('A')])) == ['a']", (15, "with `field_name` for `field.name`")),
+        ("list(index([Field('A')])) == ['a']", (15, "with `field_name` in place of `field.name`")),
         ("s.depth == 0", (24, "with `self.depth = 0` before `return None`, too")),
     ],
 )
 def test_what_is_done_elsewhere_in_a_like_case(expected: str, change: tuple[int, str]) -> None:
     assert change in changes(FIELDS, expected)
+
+
+CLOSED = """\
+class Stream:
+    def __init__(self):
+        self.a, self.b, self.rows = 1, 2, []
+
+    def stop(self):
+        self.a = 1
+        self.close()
+        self.b = 2
+
+    def size(self, is_known):
+        if is_known:
+            return self.a or self.b
+        if not self.rows:
+            self.a = 1
+            return 0
+        self.a = 1
+        return 1
+
+    def of(self, is_known):
+        if is_known:
+            return self.b
+        return Stream(self.a)
+"""
+
+
+def test_changes_are_of_lines_that_have_run_and_do_something() -> None:
+    lines = CLOSED.splitlines()
+    tree = ast.parse(CLOSED)
+    definitions = Definitions({"module.py": tree})
+    executed = {6, 7, 11, 13, 14, 15, 20, 22}
+    found = {
+        (one.line, one.describe(lines))
+        for function in functions_in("shop.py", tree)
+        for one in mutants_of(function, executed, definitions)
+    }
+    assert (6, "with `self.b = 2` after `self.a = 1`") in found  # the last reset that has run
+    assert not [
+        text for line, text in found if line == 8 or "before `return 0`, too" in text
+    ]  # that one does it
+    assert (11, "with `or self.b` after `self.a`") not in found  # it is there
+    assert (22, "with `.b = self.b` for `Stream(self.a)`") in found
+
+
+def test_many_names_make_few_changes() -> None:
+    body = "".join(f"    v{number}_id = o.id\n" for number in range(200))
+    operands = " or ".join(f"o.a{number}" for number in range(600))
+    tree = ast.parse(f"def f(o):\n{body}    return {operands}\n")
+    definitions = Definitions({"module.py": tree})
+    assert all(len(names) <= 6 for names in definitions.alternatives.values())
+    (function,) = functions_in("shop.py", tree)
+    lines = set(range(203))
+    assert sum(1 for one in mutants_of(function, lines, definitions) if " in place of " in one.kind) == 1200
 
 
 def test_what_members_are_added_to_is_a_container_whatever_made_it() -> None:

@@ -23,6 +23,7 @@ _CHANGE, _OLD, _CHANGE_AT_LEAST = 400, 200, 60
 _MAX_NOTES = 16
 _MAX_MESSAGE = 1200
 _MAX_CHAINED = 400
+_TRACEBACK = vars(BaseException)["__traceback__"].__get__  # without code of the program
 _MAX_STEPS = 2000  # frames that an exception behind the shown one has passed
 
 
@@ -150,15 +151,13 @@ class Report:
         return news
 
     def _raised_at(self, exc):
-        """Return the innermost place in the repository that an exception has passed; None if there is none."""
-        found, step = None, exc.__traceback__
-        for _ in range(_MAX_STEPS):
-            if step is None:
-                break
+        """Return the innermost place in the repository that an exception has passed; None if there is none, or too many frames."""
+        found, step, left = None, _TRACEBACK(exc), _MAX_STEPS
+        while step is not None and left:
             if self._session.project.contains(step.tb_frame):
                 found = step
-            step = step.tb_next
-        return None if found is None else self._frame(found.tb_frame, found.tb_lineno)
+            step, left = step.tb_next, left - 1
+        return None if found is None or step is not None else self._frame(found.tb_frame, found.tb_lineno)
 
     def _failure(self, raised, debugger):
         frame = debugger.curframe

@@ -13,6 +13,7 @@ _MAX_BASES = 8
 _MAX_NAMESAKES = 3
 """Functions of the same name; of more, a call is likely to mean another one."""
 _MAX_CONVERSIONS = 2
+_MAX_ALTERNATIVES = 6
 _MAX_ALIKE = 3
 """Names that one may have been mistaken for."""
 _YIELDS = (ast.Yield, ast.YieldFrom)
@@ -33,6 +34,8 @@ class Definitions:
         """Name of a function -> line of a decorator that keeps its results."""
         self.alternatives = {}
         """Name of an attribute -> names of those that are asked for beside it somewhere: `x.isOptional or x.isDefault`."""
+        self.asked = set()
+        """Nodes of these attributes there."""
         for filename, tree in trees.items():
             for node in ast.walk(tree):
                 if isinstance(node, DEFINITIONS):
@@ -58,11 +61,12 @@ class Definitions:
         found = [
             one for one in node.values if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name)
         ]
-        for one in found:
-            for other in found:
-                if other.attr != one.attr and other.value.id == one.value.id:
-                    known = self.alternatives.setdefault(one.attr, [])
-                    known += [other.attr] if other.attr not in known else []
+        for one in found[:_MAX_ALTERNATIVES]:
+            self.asked.add(one)
+            for other in found[:_MAX_ALTERNATIVES]:
+                known = self.alternatives.setdefault(one.attr, [])
+                is_other = other.attr not in (one.attr, *known) and other.value.id == one.value.id
+                known += [other.attr] if is_other and len(known) < _MAX_ALTERNATIVES else []
 
     def is_generator(self, name):
         """True if all functions of this name are generators."""
@@ -153,7 +157,7 @@ class State:
         self.initial: dict = {}
         """Attribute -> text of what it is set to, by constructors first, where that needs no names: `None`, `[]`."""
         self.containers: list = []
-        """Those of them that are empty containers then, and attributes that methods add members to or remove them from."""
+        """Those of them that are empty containers then, and attributes with members that methods `add`, `discard` or delete."""
         self.attributes: set = set()
         """Names of all that they speak of."""
         self.assigned: list = []
@@ -272,7 +276,7 @@ def _is_cache(decorator):
 
 
 def _filled_in(node):
-    """The attribute that a member is added to or removed from: `self.x` of `self.x.add(key)`, `del self.x[key]`; else None."""
+    """The attribute of which a member is added or deleted: `self.x` of `self.x.add(key)`, `del self.x[key]`; else None."""
     found = None
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Del):
         found = node.value

@@ -59,15 +59,14 @@ def reset_beside(function, state, executed):
         return
     for owner in ast.walk(function.node):
         for field, block in blocks_in(owner):
-            reset = [
-                name for one in block if one.lineno in executed for name in _reset_by(one, state.initial)
-            ]
-            last = [index for index, one in enumerate(block) if _reset_by(one, state.initial)][-1:]
-            others = [one for one in state.initial.items() if one[0] not in reset] if reset else []
-            for name, value in others[:_MAX_BESIDE]:
-                at, text = block[last[0]], f"self.{name} = {value}"
+            found = [_reset_by(one, state.initial) if one.lineno in executed else () for one in block]
+            last = max((index for index, names in enumerate(found) if names), default=-1)
+            known = [name for names in found for name in names]
+            others = [one for one in state.initial.items() if one[0] not in known]
+            for name, value in others[:_MAX_BESIDE] if last >= 0 else ():
+                at, text = block[last], f"self.{name} = {value}"
                 added = parsed(text, at)
-                made = [*block[: last[0] + 1], *added, *block[last[0] + 1 :]]
+                made = [*block[: last + 1], *added, *block[last + 1 :]]
                 yield Mutant(
                     owner, {field: made}, at, AIMED, braced(f"with `{text}` after ") + "{}", at, added=added
                 )
@@ -85,12 +84,13 @@ def _reset_by(statement, initial):
     ]
 
 
-def counted_anew(function, state):
+def counted_anew(function, state, executed):
     """Yield changes of a method that reads a number of its object: with the length of a container in its place."""
     node = function.node
     if function.owner is None or node.name == "__init__":
         return
-    read = {one.attr: one for one in ast.walk(node) if own_attribute(one) and isinstance(one.ctx, ast.Load)}
+    loaded = (one for one in ast.walk(node) if own_attribute(one) and isinstance(one.ctx, ast.Load))
+    read = {one.attr: one for one in loaded if has_run(one, executed)}
     counts = [one for one in read if state.initial.get(one) in ("0", "-1")]
     containers = [one for one in read if one in state.containers]
     for name, container in [(one, other) for one in counts for other in containers][:_MAX_COUNTS]:

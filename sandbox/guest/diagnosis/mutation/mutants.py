@@ -112,12 +112,12 @@ def mutants_of(changed, executed, definitions, at_any_time=None, lent=()):
     yield from other_equality(changed, definitions)
     yield from other_keys(function, executed)
     yield from put_back(changed, executed)
-    state = definitions.state(changed.owner)
-    yield from reset_beside(changed, state, executed)
-    yield from counted_anew(changed, state)
-    yield from taken_over(changed, state, executed)
     yield from taken_anew(function, executed)
     yield from read_anew(function, executed)
+    state = definitions.state(changed.owner)
+    yield from reset_beside(changed, state, executed)
+    yield from taken_over(changed, state, executed)
+    yield from counted_anew(changed, state, executed)
 
 
 class _Names:
@@ -133,6 +133,11 @@ class _Names:
         self.of_class = sorted(definitions.state(owner).attributes) if owner else []
         self.numbers = definitions.state(owner).numbers if owner else []
         self.locals = local_names(function)
+        self.by_word = {}
+        """Word -> variables with it in their names."""
+        for name in self.locals:
+            for word in dict.fromkeys(name.split("_")):
+                self.by_word.setdefault(word, []).append(name)
         self.attributes, self.texts = {}, []
         self.shared = set()
         """Variables that may stand for what somebody else has, too."""
@@ -164,6 +169,16 @@ class _Names:
             elif isinstance(node, ast.Constant) and type(node.value) is str:
                 if 0 < len(node.value) <= _MAX_SHORT and node.value not in self.texts:
                     self.texts.append(node.value)
+
+    def alike(self, name):
+        """Variables with a word of this one's name: `new_index` for `old_index`."""
+        found = [one for word in sorted(_words(name)) for one in self.by_word[word] if one != name]
+        return list(dict.fromkeys(found))[:_MAX_NAMES]
+
+    def ending(self, attribute):
+        """Variables that end with the name of an attribute: `row_name` for `name`; not for a private one."""
+        found = self.by_word.get(attribute.rpartition("_")[2], ()) if attribute[:2] != "__" else ()
+        return [one for one in found if one == attribute or one.endswith("_" + attribute)][:_MAX_NAMES]
 
     def others(self, name):
         return [one for one in self.locals if one not in (name, "self", "cls")][:_MAX_NAMES]
@@ -483,9 +498,7 @@ def _constants(node, names):
 def _variables(node, names):
     """With another variable of a like name: `new_index` for `old_index`."""
     if isinstance(node.ctx, ast.Load) and node.id in names.locals:
-        words = _words(node.id)
-        alike = [one for one in names.locals if one != node.id and words & _words(one)]
-        for name in alike[:_MAX_NAMES]:
+        for name in names.alike(node.id):
             yield Mutant(node, {"id": name}, node, POSSIBLE, "with `" + name + "` for {}", node)
 
 
@@ -502,12 +515,13 @@ def _attributes(node, names):
     if not isinstance(node.value, ast.Name):
         return
     base = node.value
-    for name in names.definitions.alternatives.get(node.attr, ())[:_MAX_NAMES]:
+    is_alone = node not in names.definitions.asked
+    for name in names.definitions.alternatives.get(node.attr, ()) if is_alone else ():
         either = expression(f"_it.{node.attr} or _it.{name}", node, _it=base)
         yield _in_place_of(node, either, "with `or " + base.id + "." + name + "` after {}")
-    for name in names.locals:
-        if name != base.id and (name == node.attr or name.endswith("_" + node.attr)):
-            yield _in_place_of(node, expression(name, node), "with `" + name + "` for {}")
+    for name in names.ending(node.attr):
+        if name != base.id:
+            yield _in_place_of(node, expression(name, node), "with `" + name + "` in place of {}")
     if base.id == "operator" and node.attr in _MAKING:
         other = _MAKING[node.attr]
         yield Mutant(node, {"attr": other}, node, FIRST, "with `operator." + other + "` for {}", node)

@@ -27,10 +27,9 @@ def find(mutants, filename, definitions):
         own = dict.fromkeys(
             node.attr for one in mutants[0].code for node in ast.walk(one) if own_attribute(node)
         )
-        uses = {name: _uses(definitions.trees.get(filename), f".{name}") for name in own}
-        found = next(
-            ((filename, f".{name}") for name in own if any(written for _, written in uses[name])), None
-        )
+        tree = definitions.trees.get(filename)
+        written = (f".{name}" for name in own if any(is_written for _, is_written in _uses(tree, f".{name}")))
+        found = next(((filename, name) for name in written), None)
     filename, name = found or (filename, "")
     uses = _uses(definitions.trees.get(filename), name)
     written = [one for one in uses if one[1]]

@@ -28,8 +28,8 @@ from .mutant import (
 _MAX_BEFORE, _MAX_LATER, _MAX_SKIPPED = 4, 4, 3
 """Statements before a loop; behind one that leaves a block; that a `return` skips."""
 _MAX_LIKES = 4
-_NAMES = re.compile(r"'\w*'")
-"""Names in the dump of a syntax tree."""
+_NAMES = re.compile(r"\b(?:id|attr)='\w*'")
+"""Names of variables and attributes in the dump of a syntax tree."""
 _LOSING = "clear", "pop", "popleft", "discard", "close", "release"
 _LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try)
@@ -152,7 +152,7 @@ def _of_likes(owner, field, block, executed):
     likes = {}
     for one in block:
         if isinstance(one, ast.If) and one.lineno in executed:
-            likes.setdefault(_NAMES.sub("", ast.dump(one.test)), []).append(one)
+            likes.setdefault(_NAMES.sub("=''", ast.dump(one.test)), []).append(one)
     for alike in likes.values():
         for outcome in (True, False) if 1 < len(alike) <= _MAX_LIKES else ():
             made = [_with_test(one, outcome) if one in alike else one for one in block]
@@ -168,18 +168,30 @@ def _with_test(one, outcome):
 
 def _before_returns(function, executed):
     """With what ends the function's work, an attribute that is reset for instance, before a `return` that skips it, too."""
-    for index, above in enumerate(function.body):
-        skipped = [one for one in function.body[index + 1 :] if _ends_work(one)]
-        returns = (
-            (owner, field, block)
-            for owner in (ast.walk(above) if isinstance(above, ast.If) and skipped else ())
-            for field, block in blocks_in(owner)
-            if isinstance(block[-1:] and block[-1], ast.Return) and block[-1].lineno in executed
-        )
-        for owner, field, block in returns:
-            for one in skipped[:_MAX_SKIPPED]:
-                made = {field: [*block[:-1], one, block[-1]]}
-                yield Mutant(owner, made, block[-1], AIMED, "with {} before {}, too", one, block[-1])
+    ending = [index for index, one in enumerate(function.body) if _ends_work(one)]
+    for index, above in enumerate(function.body if ending else ()):
+        if not isinstance(above, ast.If):
+            continue
+        skipped = [function.body[one] for one in ending if one > index][:_MAX_SKIPPED]
+        for owner, field, block in _blocks_of_if(above):
+            done = [ast.dump(one) for one in block]
+            if not isinstance(block[-1], ast.Return) or block[-1].lineno not in executed:
+                continue
+            for one in skipped:
+                if ast.dump(one) not in done:
+                    made = {field: [*block[:-1], one, block[-1]]}
+                    yield Mutant(owner, made, block[-1], AIMED, "with {} before {}, too", one, block[-1])
+
+
+def _blocks_of_if(node):
+    """Yield (owner, field, block) of the blocks of an `if` and of those in them."""
+    waiting = [node]
+    while waiting:
+        owner = waiting.pop()
+        for field, block in blocks_in(owner):
+            if block:
+                yield owner, field, block
+                waiting += [one for one in block if isinstance(one, ast.If)]
 
 
 def _ends_work(statement):

@@ -18,7 +18,7 @@ def taken_over(changed, state, executed):
     function = changed.node
     if changed.owner is None or function.name == "__init__":
         return
-    known = _given_to(function)
+    known = _given_to(function, changed.owner)
     for owner in ast.walk(function):
         for field, block in blocks_in(owner):
             last = {}
@@ -65,17 +65,17 @@ def _is_class(node, owner):
     return last_name(node) in ("__class__", "cls", owner)
 
 
-def _given_to(function):
+def _given_to(function, owner):
     """{variable: names of the attributes of `self` that it is made of or that are set in it}, also for `_made`."""
     found = {}
     for node in ast.walk(function):
         if isinstance(node, ast.Return):
-            made = [("_made", node.value)]
+            value = node.value
+            made = [("_made", value)] if isinstance(value, ast.Call) and _is_class(value.func, owner) else []
         else:
             made = [(getattr(target, "id", None), value) for target, value in assigned_in(node)]
         for name, value in made:
-            own = {one.attr for one in ast.walk(value) if own_attribute(one)} if value is not None else set()
-            found.setdefault(name, set()).update(own)
+            found.setdefault(name, set()).update(one.attr for one in ast.walk(value) if own_attribute(one))
         for target, _ in assigned_in(node):
             if isinstance(target, ast.Attribute):
                 found.setdefault(getattr(target.value, "id", None), set()).add(target.attr)

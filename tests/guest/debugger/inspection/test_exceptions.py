@@ -39,6 +39,13 @@ def test_exceptions_lists_the_chain_and_goes_to_its_members(start: Any) -> None:
     assert "exceptions [number]" in program.do("help exceptions")["text"]
 
 
+def test_the_place_of_a_cause_is_told_without_code_of_its_class(start: Any) -> None:
+    text = CHAINED.replace('KeyError("port")', "Odd()").replace("except KeyError", "except Odd")
+    odd = "class Odd(Exception):\n    __traceback__ = property(lambda self: 'x')\n"
+    (cause,) = start(odd + text, "c").last["exception"]["chain"]
+    assert cause["raised_at"]["function"] == "load"
+
+
 def test_exceptions_outside_of_a_post_mortem_says_so(start: Any) -> None:
     program = start("x = 1\ny = 2\n", "exceptions")
     assert program.last["text"].startswith("Did not find chained exceptions.")
