@@ -66,7 +66,7 @@ def test_a_shared_object_with_the_wrong_value_is_told_where_no_line_is_rare(
         "shared objects:\n"
         "  [… 2 items] stored at rows.py:3 Row.__init__(): self.cells = cells\n"
         "    given by rows.py:6 Row.copy(): return Row(self.cells)\n"
-        "    changed at rows.py:9 Row.put(): self.cells[index] = value\n"
+        "    changed at rows.py:9 Row.put(): self.cells[index] = value"
     ) in render_diagnosis(found)
 
 
