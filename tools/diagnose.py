@@ -27,6 +27,7 @@ from tools._truncation import Omitted, SourceText, Truncatable
 
 if TYPE_CHECKING:  # the server starts without the models of a diagnosis
     from sandbox.session.diagnosis import Diagnosis, Place
+    from tools._diagnosis import Shown
     from tools._excerpts import Excerpt
 
 _MAX_STOPS = 100
@@ -136,7 +137,7 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
     passed = _callers_in(answer), _origin_of(answer)
     excerpts = await read_excerpts(session, found, _places_in(answer), room, *passed)
     functions = [one.text for one in excerpts]
-    called = select_called(whole, found)
+    called = select_called(whole, told)
     called = list(_not_shown(called, excerpts, room - sum(map(len, functions))))
     return answer.model_copy(update={"called": called, "functions": functions})
 
@@ -153,11 +154,8 @@ def with_named_locals(answer: DiagnoseAnswer) -> DiagnoseAnswer:
     return answer.model_copy(update={"locals": named, "locals_omitted": left_out})
 
 
-def select_called(stop: StopAnswer, found: Diagnosis) -> list[Function]:
+def select_called(stop: StopAnswer, told: Shown) -> list[Function]:
     """Functions that the failing line called; where the diagnosis tells calls or changes, those of test code alone."""
-    from tools._diagnosis import select_shown
-
-    told = select_shown(found)
     if not (told.calls or told.changes):
         return stop.called
     test = stop.call_path[0] if stop.call_path else stop.frame

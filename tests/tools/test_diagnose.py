@@ -416,7 +416,7 @@ def test_beside_calls_only_functions_of_test_code_are_shown_as_called(
         called=[Function(path=path, line=1, function="f") for path in paths],
     )
     found = Diagnosis.model_validate({"recording": {"calls": calls}})
-    assert [one.path for one in select_called(stop, found)] == selected
+    assert [one.path for one in select_called(stop, select_shown(found))] == selected
 
 
 async def test_a_failing_test_beside_a_passing_one(repo: Path) -> None:

@@ -51,11 +51,12 @@ def origin_of(exc, job):
     found, seen = frames_of(exc, job), set()
     while id(exc) not in seen:
         seen.add(id(exc))
-        inner = frames_of(cause_of(exc), job) if cause_of(exc) is not None else []
+        cause = cause_of(exc)
+        inner = frames_of(cause, job) if cause is not None else []
         outer = [frame for frame, _ in found]
         if not inner or inner[0][0] not in outer:
             break
-        exc, found = cause_of(exc), [*found[: outer.index(inner[0][0])], *inner]
+        exc, found = cause, [*found[: outer.index(inner[0][0])], *inner]
     return exc, found
 
 

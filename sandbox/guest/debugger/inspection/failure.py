@@ -16,6 +16,7 @@ from .attributes import attributes, is_code, locals_of
 from .called_functions import NAME, resolve
 from .time_limit import Allowance
 
+_TRACEBACK = vars(BaseException)["__traceback__"].__get__  # without code of the program
 _MAX_FRAMES = 20000  # of a traceback
 _MAX_ROWS = 12  # of the call path
 _LAST_ROWS = 8
@@ -50,7 +51,7 @@ class Failure:
 
     def __init__(self, session, exc):
         self._session = session
-        self.frames = self._relevant(list(_frames(exc)))
+        self.frames = self._relevant(list(frames_of(exc)))
 
     def _relevant(self, frames):
         """Drop the frames before the first one of the repository, and those of assertion methods at the end."""
@@ -149,8 +150,9 @@ class Failure:
         ]
 
 
-def _frames(exc):
-    traceback, count = exc.__traceback__, 0
+def frames_of(exc):
+    """Yield (frame, line) of each frame of the program that an exception has passed, the outermost first."""
+    traceback, count = _TRACEBACK(exc), 0
     while traceback is not None and count < _MAX_FRAMES:
         if not is_ours(traceback.tb_frame):
             yield traceback.tb_frame, traceback.tb_lineno

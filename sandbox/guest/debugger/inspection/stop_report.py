@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import linecache
 import sys
+from itertools import islice
 
 from ...protocol import stop_keys
 from ..isolation.pristine import os, threading
 from . import safe_repr, tasks
-from .failure import Failure
+from .failure import Failure, frames_of
 from .time_limit import call_limited
 from .variable_changes import Memory
 
@@ -23,7 +24,6 @@ _CHANGE, _OLD, _CHANGE_AT_LEAST = 400, 200, 60
 _MAX_NOTES = 16
 _MAX_MESSAGE = 1200
 _MAX_CHAINED = 400
-_TRACEBACK = vars(BaseException)["__traceback__"].__get__  # without code of the program
 _MAX_STEPS = 2000  # frames that an exception behind the shown one has passed
 
 
@@ -152,12 +152,9 @@ class Report:
 
     def _raised_at(self, exc):
         """Return the innermost place in the repository that an exception has passed; None if there is none, or too many frames."""
-        found, step, left = None, _TRACEBACK(exc), _MAX_STEPS
-        while step is not None and left:
-            if self._session.project.contains(step.tb_frame):
-                found = step
-            step, left = step.tb_next, left - 1
-        return None if found is None or step is not None else self._frame(found.tb_frame, found.tb_lineno)
+        passed = list(islice(frames_of(exc), _MAX_STEPS + 1))
+        inside = [each for each in passed if self._session.project.contains(each[0])]
+        return self._frame(*inside[-1]) if inside and len(passed) <= _MAX_STEPS else None
 
     def _failure(self, raised, debugger):
         frame = debugger.curframe

@@ -55,9 +55,7 @@ def put_back(function, executed):
 
 def reset_beside(function, state, executed):
     """Yield changes of a method where it resets an attribute: with others reset there, too."""
-    if function.owner is None or function.node.name == "__init__":
-        return
-    for owner in ast.walk(function.node):
+    for owner in ast.walk(function):
         for field, block in blocks_in(owner):
             found = [_reset_by(one, state.initial) if one.lineno in executed else () for one in block]
             last = max((index for index, names in enumerate(found) if names), default=-1)
@@ -86,18 +84,15 @@ def _reset_by(statement, initial):
 
 def counted_anew(function, state, executed):
     """Yield changes of a method that reads a number of its object: with the length of a container in its place."""
-    node = function.node
-    if function.owner is None or node.name == "__init__":
-        return
-    loaded = (one for one in ast.walk(node) if own_attribute(one) and isinstance(one.ctx, ast.Load))
+    loaded = (one for one in ast.walk(function) if own_attribute(one) and isinstance(one.ctx, ast.Load))
     read = {one.attr: one for one in loaded if has_run(one, executed)}
     counts = [one for one in read if state.initial.get(one) in ("0", "-1")]
     containers = [one for one in read if one in state.containers]
     for name, container in [(one, other) for one in counts for other in containers][:_MAX_COUNTS]:
         length = f"len(self.{container})" + " - 1" * (state.initial[name] == "-1")
-        body = [Replacing(f"self.{name}", length).visit(copy.deepcopy(one)) for one in node.body]
+        body = [Replacing(f"self.{name}", length).visit(copy.deepcopy(one)) for one in function.body]
         told = braced(f"with `{length}` for `self.{name}`")
-        yield Mutant(node, {"body": body}, read[name], POSSIBLE, told, read[name])
+        yield Mutant(function, {"body": body}, read[name], POSSIBLE, told, read[name])
 
 
 def taken_anew(function, executed):

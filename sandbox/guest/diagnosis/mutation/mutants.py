@@ -114,10 +114,11 @@ def mutants_of(changed, executed, definitions, at_any_time=None, lent=()):
     yield from put_back(changed, executed)
     yield from taken_anew(function, executed)
     yield from read_anew(function, executed)
-    state = definitions.state(changed.owner)
-    yield from reset_beside(changed, state, executed)
-    yield from taken_over(changed, state, executed)
-    yield from counted_anew(changed, state, executed)
+    if changed.owner is not None and function.name != "__init__":
+        state = definitions.state(changed.owner)
+        yield from reset_beside(function, state, executed)
+        yield from taken_over(changed, state, executed)
+        yield from counted_anew(function, state, executed)
 
 
 class _Names:
@@ -176,8 +177,8 @@ class _Names:
         return list(dict.fromkeys(found))[:_MAX_NAMES]
 
     def ending(self, attribute):
-        """Variables that end with the name of an attribute: `row_name` for `name`; not for a private one."""
-        found = self.by_word.get(attribute.rpartition("_")[2], ()) if attribute[:2] != "__" else ()
+        """Variables that end with the name of an attribute: `row_name` for `name`."""
+        found = self.by_word.get(attribute.rpartition("_")[2], ())
         return [one for one in found if one == attribute or one.endswith("_" + attribute)][:_MAX_NAMES]
 
     def others(self, name):
@@ -515,13 +516,8 @@ def _attributes(node, names):
     if not isinstance(node.value, ast.Name):
         return
     base = node.value
-    is_alone = node not in names.definitions.asked
-    for name in names.definitions.alternatives.get(node.attr, ()) if is_alone else ():
-        either = expression(f"_it.{node.attr} or _it.{name}", node, _it=base)
-        yield _in_place_of(node, either, "with `or " + base.id + "." + name + "` after {}")
-    for name in names.ending(node.attr):
-        if name != base.id:
-            yield _in_place_of(node, expression(name, node), "with `" + name + "` in place of {}")
+    if not node.attr.startswith("__"):
+        yield from _stand_ins(node, names)
     if base.id == "operator" and node.attr in _MAKING:
         other = _MAKING[node.attr]
         yield Mutant(node, {"attr": other}, node, FIRST, "with `operator." + other + "` for {}", node)
@@ -539,8 +535,20 @@ def _attributes(node, names):
             yield Mutant(node, {"attr": name}, node, UNLIKELY, text, node)
 
 
+def _stand_ins(node, names):
+    """With one more attribute that other places ask for beside this one, with a variable of its name."""
+    base = node.value
+    is_alone = node not in names.definitions.asked
+    for name in names.definitions.alternatives.get(node.attr, ()) if is_alone else ():
+        either = expression(f"_it.{node.attr} or _it.{name}", node, _it=base)
+        yield _in_place_of(node, either, "with `or " + base.id + "." + name + "` after {}")
+    for name in names.ending(node.attr):
+        if name != base.id:
+            yield _in_place_of(node, expression(name, node), "with `" + name + "` in place of {}")
+
+
 def _in_place_of(attribute, value, text):
-    """With another value of an attribute that is read."""
+    """With another value of an attribute that is read; not of a private one, whose name its class changes."""
     holder = expression(
         f"__import__('types').SimpleNamespace({attribute.attr}=_value)", attribute, _value=value
     )

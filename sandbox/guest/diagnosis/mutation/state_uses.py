@@ -22,18 +22,23 @@ def find(mutants, filename, definitions):
     attribute of the object itself that is in the best change and that the file writes.
     """
     named = [{(filename, name): writes for name, writes in _state_in(one.code).items()} for one in mutants]
-    found = _most_frequent(named) or _most_frequent([_written_by_called(one, definitions) for one in mutants])
-    if found is None and mutants:
-        own = dict.fromkeys(
-            node.attr for one in mutants[0].code for node in ast.walk(one) if own_attribute(node)
-        )
-        tree = definitions.trees.get(filename)
-        written = (f".{name}" for name in own if any(is_written for _, is_written in _uses(tree, f".{name}")))
-        found = next(((filename, name) for name in written), None)
+    found = (
+        _most_frequent(named)
+        or _most_frequent([_written_by_called(one, definitions) for one in mutants])
+        or next(_own_state(mutants[:1], filename, definitions), None)
+    )
     filename, name = found or (filename, "")
     uses = _uses(definitions.trees.get(filename), name)
     written = [one for one in uses if one[1]]
     return name.lstrip("."), filename, (uses if len(uses) <= _MAX_TOLD else written)[:_MAX_TOLD]
+
+
+def _own_state(mutants, filename, definitions):
+    """Yield (name of the file, name) of the attributes of `self` in the code of changes that the file writes."""
+    nodes = (node for each in mutants for one in each.code for node in ast.walk(one))
+    for name in dict.fromkeys(f".{node.attr}" for node in nodes if own_attribute(node)):
+        if any(is_written for _, is_written in _uses(definitions.trees.get(filename), name)):
+            yield filename, name
 
 
 def _most_frequent(named):

@@ -33,9 +33,9 @@ _NAMES = re.compile(r"\b(?:id|attr)='\w*'")
 _LOSING = "clear", "pop", "popleft", "discard", "close", "release"
 _LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try)
-_REMOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete, ast.Raise, ast.Return, ast.Break, ast.Continue)
-_MOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.If, ast.Delete)
-_HOISTED = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete)
+_SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete)
+_REMOVABLE = (*_SIMPLE, *_LEAVING)
+_MOVABLE = (*_SIMPLE, ast.If)
 _IN_PLACE = (ast.Add, ast.BitOr, ast.BitAnd)
 """Operators that lists, sets and dicts have, too."""
 
@@ -91,7 +91,7 @@ def _other_forms(one):
         chain = [one]
         while _is_elif(chain[-1]):
             chain.append(chain[-1].orelse[0])
-        alone = [*map(_alone, chain[:-1])]
+        alone = [_changed(each, orelse=[]) for each in chain[:-1]]
         if not all(map(leaves_block, alone)):
             yield "with `if` for each `elif` after {}", [*alone, chain[-1]]
 
@@ -104,13 +104,6 @@ def _is_elif(one):
         and isinstance(one.orelse[0], ast.If)
         and one.orelse[0].col_offset == one.col_offset
     )
-
-
-def _alone(one):
-    """The `if` without its `elif` and `else`."""
-    made = copy.copy(one)
-    made.orelse = []
-    return made
 
 
 def _other_addition(one):
@@ -155,15 +148,14 @@ def _of_likes(owner, field, block, executed):
             likes.setdefault(_NAMES.sub("=''", ast.dump(one.test)), []).append(one)
     for alike in likes.values():
         for outcome in (True, False) if 1 < len(alike) <= _MAX_LIKES else ():
-            made = [_with_test(one, outcome) if one in alike else one for one in block]
+            made = [
+                _changed(one, test=ast.copy_location(ast.Constant(value=outcome), one.test))
+                if one in alike
+                else one
+                for one in block
+            ]
             text = "if {} and the like were " + ("true" if outcome else "false")
             yield Mutant(owner, {field: made}, alike[0], AIMED, text, alike[0].test)
-
-
-def _with_test(one, outcome):
-    made = copy.copy(one)
-    made.test = ast.copy_location(ast.Constant(value=outcome), one.test)
-    return made
 
 
 def _before_returns(function, executed):
@@ -174,13 +166,14 @@ def _before_returns(function, executed):
             continue
         skipped = [function.body[one] for one in ending if one > index][:_MAX_SKIPPED]
         for owner, field, block in _blocks_of_if(above):
-            done = [ast.dump(one) for one in block]
-            if not isinstance(block[-1], ast.Return) or block[-1].lineno not in executed:
+            last = block[-1]
+            if not isinstance(last, ast.Return) or last.lineno not in executed:
                 continue
+            done = [ast.dump(one) for one in block]
             for one in skipped:
                 if ast.dump(one) not in done:
-                    made = {field: [*block[:-1], one, block[-1]]}
-                    yield Mutant(owner, made, block[-1], AIMED, "with {} before {}, too", one, block[-1])
+                    made = {field: [*block[:-1], one, last]}
+                    yield Mutant(owner, made, last, AIMED, "with {} before {}, too", one, last)
 
 
 def _blocks_of_if(node):
@@ -229,13 +222,13 @@ def _of_statement(owner, field, block, index):
         yield from _of_rounds(one, block[max(0, index - _MAX_BEFORE) : index])
     last = one.body[-1]
     if isinstance(last, _MOVABLE):
-        inner = _with_body(one, one.body[:-1] or [ast.copy_location(ast.Pass(), last)])
+        inner = _changed(one, body=one.body[:-1] or [ast.copy_location(ast.Pass(), last)])
         made = [*block[:index], inner, last, *rest]
         yield Mutant(
             owner, {field: made}, last, POSSIBLE, "with {} after the block of {}, not in it", last, one
         )
     if rest and isinstance(rest[0], _MOVABLE) and not isinstance(last, _LEAVING):
-        made = [*block[:index], _with_body(one, [*one.body, rest[0]]), *rest[1:]]
+        made = [*block[:index], _changed(one, body=[*one.body, rest[0]]), *rest[1:]]
         yield Mutant(owner, {field: made}, rest[0], POSSIBLE, "with {} in the block of {}", rest[0], one)
     if (
         isinstance(one, ast.If)
@@ -251,8 +244,8 @@ def _hoisted(owner, field, block, index):
     """With the first statement of an `if` before it: it is done in any case."""
     one = block[index]
     first = one.body[0]
-    if isinstance(first, _HOISTED) and not _binds_name(first):
-        inner = _with_body(one, one.body[1:] or [ast.copy_location(ast.Pass(), first)])
+    if isinstance(first, _SIMPLE) and not _binds_name(first):
+        inner = _changed(one, body=one.body[1:] or [ast.copy_location(ast.Pass(), first)])
         made = [*block[:index], first, inner, *block[index + 1 :]]
         yield Mutant(owner, {field: made}, first, AIMED, "with {} before {}, not in it", first, one)
 
@@ -265,8 +258,7 @@ def _of_branches(owner, field, block, index):
     for branch, name in ("body", "block"), ("orelse", "`else`"):
         statements = getattr(one, branch)
         if not isinstance(statements[-1], _LEAVING):
-            made = copy.copy(one)
-            setattr(made, branch, [*statements, rest[0]])
+            made = _changed(one, **{branch: [*statements, rest[0]]})
             changed = [*block[:index], made, *rest[1:]]
             yield Mutant(
                 owner, {field: changed}, rest[0], AIMED, "with {} in the " + name + " of {}", rest[0], one
@@ -302,7 +294,9 @@ def _of_rounds(loop, before):
             )
 
 
-def _with_body(compound, body):
-    made = copy.copy(compound)
-    made.body = body
+def _changed(node, **fields):
+    """A copy of a node with other values of some fields."""
+    made = copy.copy(node)
+    for name, value in fields.items():
+        setattr(made, name, value)
     return made

@@ -14,10 +14,8 @@ _MAX_ATTRIBUTES = 8
 
 
 def taken_over(changed, state, executed):
-    """Yield changes of a `Function`: with `made.x = self.x` where an object is made of attributes, or is given some."""
+    """Yield changes of a method's `Function`: `made.x = self.x` where an object is made of attributes, or is given some."""
     function = changed.node
-    if changed.owner is None or function.name == "__init__":
-        return
     known = _given_to(function, changed.owner)
     for owner in ast.walk(function):
         for field, block in blocks_in(owner):
