@@ -22,6 +22,11 @@ _DIFF = re.compile(r"[-+?]? (?P<text>.*)|[-+?]?")
 _MARKS = frozenset(" ^+-?")
 _SEQUENCES = re.compile(r"(?:Lists|Tuples|Sequences) differ: ")
 _CUT = re.compile(r"\.\.\.|\[\d+ chars\]")
+_COMPARED = re.compile(r"^assert .* (?:==|!=) |^(?!assert ).* != ")
+"""The line of a message with both sides, or their beginnings."""
+_FOUND = re.compile(r" \+ +(?:where|and) ")
+_ADDED = re.compile(r" : .+")
+"""The text that a test adds to a message of `unittest`."""
 _MAX_WHOLE = 240
 """Characters of a first line that is read at a glance, so that no difference need be pointed out."""
 _MAX_MESSAGE = 20_000
@@ -41,6 +46,20 @@ def shorten_assertion(message: str) -> str:
             rest = rest[-1:]  # it may end with the text that a test adds
         rest = [line for line in rest if not _repeats(line, first)]
     return "\n".join([first, *rest]).rstrip()
+
+
+def leave_out_difference(message: str) -> str:
+    """Leave out the difference of both sides, which is told otherwise: the texts of the test and both sides are left.
+
+    So is how their values were found. Texts of other exceptions come back as they are.
+    """
+    lines = message.split("\n")
+    compared = next((index for index, line in enumerate(lines) if _COMPARED.search(line)), None)
+    if compared is None:
+        return message
+    found = [line for line in lines[compared + 1 :] if _FOUND.match(line)]
+    added = _ADDED.search(lines[-1]) if len(lines) > compared + 1 and not found else None
+    return "\n".join([*lines[: compared + 1], *found, *([added[0]] if added else [])])
 
 
 def _tells_all(first: str) -> bool:

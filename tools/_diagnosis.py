@@ -59,8 +59,8 @@ def render_diagnosis(found: Diagnosis) -> str:
     Signals, shared objects and state that is kept, if they are sure; else the wrong value's first appearance, suspects and
     the way back; the calls that matter most; findings that are not sure.
     """
-    recording = found.recording or Recording()
     shown = select_shown(found)
+    recording = select_recording(found, shown)
     named = {one.function for one in _changed_places(shown)}
     findings = [*_aliases_text(shown.aliases), *_kept_text(shown.kept)]
     parts = [
@@ -70,7 +70,7 @@ def render_diagnosis(found: Diagnosis) -> str:
         *signal_lines(recording.signals),
         *mutation_lines(found.mutation, shown.changes),
         *(findings if shown.is_sure else []),
-        *(_caught_line(one) for one in recording.caught if not shown.is_mended),
+        *map(_caught_line, recording.caught),
         *([] if shown.is_sure or shown.changes else _values_text(recording, shown.links)),
         *_suspects_text(found.spectrum, shown.suspects),
         *(_alike_line(one) for one in recording.alike if one.of in named),
@@ -270,6 +270,8 @@ def select_shown(found: Diagnosis) -> Shown:
     is_sure = is_signal or is_kept or is_shared
     changes = select_changes(found.mutation)
     is_mended = is_mending(changes, found.mutation)
+    if is_mended:
+        recording, suspects = recording.model_copy(update={"chain": []}), []
     if changes and not is_sure:
         changed = {(one.path, one.function) for one in changes}
         aliases, kept = [one for one in aliases if (one.changed.path, one.changed.function) in changed], []
@@ -284,6 +286,15 @@ def select_shown(found: Diagnosis) -> Shown:
     most = min(most, _MAX_OF_CHANGES) if changes else most
     calls = [] if is_mended else _select_calls(recording.calls, most)
     return Shown(aliases, kept, [], links, calls, changes, is_sure, is_mended)
+
+
+def select_recording(found: Diagnosis, shown: Shown) -> Recording:
+    """Select what is told of the recording: nothing that leads to the cause where a change is mostly at it."""
+    recording = found.recording or Recording()
+    if not shown.is_mended:
+        return recording
+    leading = ("written", "attributes", "caught", "values", "chain")
+    return recording.model_copy(update={**{name: [] for name in leading}, "chain_class": None})
 
 
 def _with_second_place(aliases: list[Alias]) -> list[Alias]:

@@ -10,7 +10,7 @@ from sandbox.host_files import in_thread
 from sandbox.session.diagnosis import CodeChange, Diagnosis, Helper, Place, Recording, State
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
-from tools._diagnosis import select_shown
+from tools._diagnosis import select_recording, select_shown
 from tools._named_places import order_places
 from tools._places import shorten
 from tools._source_parts import (
@@ -107,7 +107,8 @@ class _Reader:
         callers: Sequence[Place],
         origin: Place | None,
     ) -> None:
-        recording, told = found.recording or Recording(), select_shown(found)
+        told = select_shown(found)
+        recording = select_recording(found, told)
         is_refused = any(one.refused for one in told.links)
         self._session, self._shown, self._room = session, shown, room
         self._wanted = order_places(told, recording, callers, origin)[: 1 if is_refused else None]
@@ -165,17 +166,29 @@ class _Reader:
         if (place.path, place.function) in self._changed:
             self._room = max(self._room, _LEAST_CHANGED)
         text = self._cut(places)
-        if not text or (excerpts and _is_scrap(text)):
+        if not text or (excerpts and _is_scrap(text)) or self._is_told(place.path, text):
             return
         whole = self._small_file(place.path, len(text))
-        if whole:
-            excerpts.append(Excerpt(place.path, "", whole))
-            self._room -= len(whole)
-        elif len(text) <= self._room or not excerpts:
-            self._seen.add((place.path, span))
-            left = self._room - len(text)
-            self._room = left if excerpts else max(left, _LEAST_SECOND)
-            excerpts.append(Excerpt(place.path, place.function, text))
+        inside = self._inside(place.path, whole or text)
+        more = len(whole or text) - sum(len(one.text) for one in inside)
+        if not whole and more > self._room and excerpts:
+            return
+        self._seen.add((place.path, span))
+        left = self._room - more
+        self._room = left if excerpts or whole else max(left, _LEAST_SECOND)
+        at = excerpts.index(inside[0]) if inside else len(excerpts)
+        excerpts.insert(at, Excerpt(place.path, "" if whole else place.function, whole or text))
+        self._excerpts = [one for one in excerpts if one not in inside]
+
+    def _is_told(self, path: str, text: str) -> bool:
+        """True for a function inside of one that is shown whole."""
+        lines = {*lines_of(text)}
+        return any(one.path == path and lines.issubset(lines_of(one.text)) for one in self._excerpts)
+
+    def _inside(self, path: str, text: str) -> list[Excerpt]:
+        """The excerpts whose lines are all in a text of the same file: functions inside of another one."""
+        lines = {*lines_of(text)}
+        return [one for one in self._excerpts if one.path == path and lines.issuperset(lines_of(one.text))]
 
     def _cut(self, places: Sequence[Place]) -> str:
         """Cut a function out of its file; with fewer of its lines if there is no room for all."""

@@ -20,21 +20,21 @@ _MAX_CLASS = 25
 def order_places(
     shown: Shown, recording: Recording, callers: Sequence[Place], origin: Place | None = None
 ) -> list[list[Place]]:
-    """The places in each function that the text names.
+    """The places in each function that the text names, by what is told of the recording.
 
     That of a call that failed before it began; of changes at which the cause mostly is; where the exception behind that of the
     stop was raised; of signals, but for hints; of other changes; all changes with those of the same code; of writes of
     attributes that the failing line reads; of hints, of shared objects, of state that is kept and those with the same code,
     if that is sure; those that a failure passed; of the calls that matter most; where a caught exception was raised; on the
     way back from a wrong value; the head of the class of the object that all comes from; those of this test alone. Beside
-    such changes no other calls and nothing that was caught.
+    such changes no other calls and none that a failure passed.
     """
     of_object = recording.chain_class
     refused = [one for one in shown.links if one.refused]
     way = shown.links if recording.chain_of_value else []
-    calls, caught = _suspect_calls(recording), [one.raised for one in recording.caught]
+    calls = _suspect_calls(recording)
     if shown.is_mended:
-        calls, caught = [one for one in calls if is_changed(one, shown.changes)], []
+        calls, callers = [one for one in calls if is_changed(one, shown.changes)], ()
     kept = [place for one in shown.kept for place in _places_of(one, few=shown.is_mended)]
     is_few = len(shown.changes) <= _FEW and not any(one.ran for one in shown.changes)
     is_first = shown.is_mended or is_few
@@ -53,7 +53,7 @@ def order_places(
         *(_with_alike(kept, recording.alike) if shown.is_sure else []),
         *callers,
         *calls[:_AHEAD],
-        *caught,
+        *(one.raised for one in recording.caught),
         *way,
         *_with_alike(kept, recording.alike),
         *([] if shown.is_sure else recording.values),

@@ -16,10 +16,12 @@ from sandbox.session.debugger import Frame, Function, StopReply
 from sandbox.session.session import Session
 from sandbox.session.test_command import PYTEST
 from tools import _session_uris as documents
+from tools._assertions import leave_out_difference
 from tools._run_output import shorten_run_output
 from tools._stop import StopAnswer
 from tools._stop import answer as stop_answer
 from tools._stop import render as render_stop
+from tools._test_definitions import LinesOfTest, read_definitions
 from tools._test_ids import is_of, is_test_file
 from tools._text import last_lines
 from tools._tool import Report, Tool
@@ -129,6 +131,10 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
     from tools._excerpts import read_excerpts
 
     answer, told = whole.model_copy(update={"called": []}), select_shown(found)
+    if answer.exception and found.recording and found.recording.difference:
+        message = await in_thread(leave_out_difference, answer.exception.message)
+        exception = answer.exception.model_copy(update={"message": message})
+        answer = answer.model_copy(update={"exception": exception})
     if told.is_mended:
         answer = with_named_locals(answer)
     is_told = told.is_sure or bool(told.changes)
@@ -137,6 +143,8 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
     passed = _callers_in(answer), _origin_of(answer)
     excerpts = await read_excerpts(session, found, _places_in(answer), room, *passed)
     functions = [one.text for one in excerpts]
+    if not told.is_mended and (test := _test_in(answer)):
+        functions += await read_definitions(session, test)
     called = select_called(whole, told)
     called = list(_not_shown(called, excerpts, room - sum(map(len, functions))))
     return answer.model_copy(update={"called": called, "functions": functions})
@@ -253,6 +261,14 @@ def _places_in(stop: StopAnswer) -> list[tuple[str, int]]:
     """A path and line of each function of which a stop shows the source."""
     frames = [*stop.call_path[:1], *([stop.frame] if stop.frame else [])]
     return [(one.path, one.line) for one in frames]
+
+
+def _test_in(stop: StopAnswer) -> LinesOfTest | None:
+    """The lines of the test that a stop shows; None if it shows none."""
+    frame = stop.call_path[0] if stop.call_path else stop.frame
+    pieces = [*stop.test_source, *([stop.source] if stop.source and not stop.call_path else [])]
+    lines = {number: line for one in pieces for number, line in enumerate(one.lines, one.start)}
+    return LinesOfTest(frame.path, lines) if frame and lines and stop.test else None
 
 
 def _callers_in(stop: StopAnswer) -> list[Place]:

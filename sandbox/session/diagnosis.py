@@ -304,6 +304,8 @@ class CodeChange(Place):
     ran: Number = 0
     mended: Number = 0
     """Number of other failing tests that pass with it."""
+    only_here: bool = False
+    """True if no passing test runs its line, so that it can do no harm there."""
 
 
 class StateUse(Place):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools._assertions import shorten_assertion
+from tools._assertions import leave_out_difference, shorten_assertion
 
 LISTS = """\
 Lists differ: [1] != [1, 1]
@@ -100,3 +100,22 @@ def test_what_the_first_line_has_told_is_not_told_again(message: str, told: str)
 )
 def test_what_tells_more_than_the_first_line_stays(message: str) -> None:
     assert shorten_assertion(message) == message
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        (LISTS, "Lists differ: [1] != [1, 1]"),
+        (f"{LISTS} : the bill", "Lists differ: [1] != [1, 1]\n : the bill"),
+        ("assert [1] == [2]\n  \n  At index 0 diff: 1 != 2\n  Use -v to get more diff", "assert [1] == [2]"),
+        ("the bill\nassert 'a...' == 'b...'\n  \n  - b\n  + a", "the bill\nassert 'a...' == 'b...'"),
+        (
+            "assert 'a' == 'b'\n  \n  - b\n  + a\n +  where 'a' = f(1)",
+            "assert 'a' == 'b'\n +  where 'a' = f(1)",
+        ),
+        ("no such table\nin shop.db", "no such table\nin shop.db"),
+        ("", ""),
+    ],
+)
+def test_a_difference_that_is_told_otherwise_is_left_out(message: str, told: str) -> None:
+    assert leave_out_difference(message) == told

@@ -645,8 +645,8 @@ def test_changes_of_the_code_with_which_the_test_passes_are_told_first() -> None
         "  0: shop/cart.py:7 Cart.add(): without `lines.sort()`\n"
         "  2 of the 4 that ran: shop/cart.py:9 Cart.total(): if `n` were true"
     )
-    mutation["changes"] = mutation["changes"][2:]
-    assert "  3: shop/cart.py:12 Cart.clear()" in diagnosis(mutation=mutation)
+    mutation["changes"] = [*mutation["changes"][2:3], {**mutation["changes"][3], "only_here": True}]
+    assert "  3 (none runs it): shop/cart.py:12 Cart.clear()" in diagnosis(mutation=mutation)
     del mutation["others"]
     assert "(the best of 3; 300 tried):\n  shop/cart.py:9" in diagnosis(mutation=mutation)
 
@@ -827,8 +827,8 @@ class Workspace:
 
 
 def _span(lines: Sequence[str], head: str) -> tuple[int, int]:
-    """First and last line of a function at the left edge."""
-    first = next(number for number, line in enumerate(lines, 1) if line.startswith(head))
+    """First and last line of a function, up to an empty one."""
+    first = next(number for number, line in enumerate(lines, 1) if line.lstrip().startswith(head))
     ends = (number for number in range(first, len(lines)) if not lines[number].strip())
     return first, next(ends, len(lines))
 
@@ -962,6 +962,16 @@ async def test_the_block_of_a_changed_condition_is_shown() -> None:
     (excerpt,) = await read_excerpts(session, found, [], 1000)  # type: ignore[arg-type] - all that it uses of one
     assert "202\t    if lines \\\n203\t            and x1:\n204\t        first = 1" in excerpt.text
     assert "205\t        last = 2" in excerpt.text
+
+
+@pytest.mark.parametrize("order", [["save", "each"], ["each", "save"]])
+async def test_a_function_inside_of_another_is_shown_once(order: list[str]) -> None:
+    source = "def save(rows):\n    rows = list(rows)\n    def each(row):\n        return rows[row]\n\n"
+    chain = [{"path": "shop.py", "line": {"save": 2, "each": 4}[name], "function": name} for name in order]
+    found = Diagnosis.model_validate({"recording": {"chain": chain}})
+    session = Workspace(shop=source + "# more\n" * 500)
+    (excerpt,) = await read_excerpts(session, found, [], 1000)  # type: ignore[arg-type] - all that it uses of one
+    assert (excerpt.function, [line for _, line in excerpt.lines()]) == ("save", [1, 2, 3, 4])
 
 
 async def test_each_changed_function_is_shown_and_other_lines_with_the_state() -> None:

@@ -49,7 +49,7 @@ class _Analysis:
         self._exc, self._frames = failure.origin_of(exc, job)
         self._sources = Sources()
         self._spectrum = job.read("spectrum.json")
-        self._scores = {(path, line): score for path, line, score in self._spectrum.get("lines") or ()}
+        self._scores = {(path, line): score for path, line, score, _ in self._spectrum.get("lines") or ()}
         self._frame_numbers = [frame_number(frame, events.modules) for frame, _ in self._frames]
         if self._frames:
             events.outermost = self._frame_numbers[0]

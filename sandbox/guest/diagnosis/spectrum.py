@@ -174,7 +174,7 @@ class SpectrumObserver:
         return {
             "suspects": self._suspects(scored),
             "lines": [
-                [self.job.relative(file), line, round(score, 4)]
+                [self.job.relative(file), line, round(score, 4), self._passed.get((file, line), 0)]
                 for score, (file, line) in scored[:_MAX_LINES]
             ],
             "outside": [[self.job.relative(file), line] for file, line in sorted(self._outside)[:_MAX_LINES]],

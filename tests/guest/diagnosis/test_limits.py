@@ -107,7 +107,7 @@ def test_lines_of_a_shared_set_up_count_as_executed(diagnose: Diagnose, state: S
 def test_lines_that_a_program_forges_are_not_believed(lines: object) -> None:
     forged: dict[str, object] = {"lines": lines, "outside": [], "all_lines": True}
     assert diagnosis._executed_lines(forged) is None
-    real: dict[str, object] = {"lines": [["a.py", 1, 0.5]], "outside": [["a.py", 2]], "all_lines": True}
+    real: dict[str, object] = {"lines": [["a.py", 1, 0.5, 3]], "outside": [["a.py", 2]], "all_lines": True}
     assert diagnosis._executed_lines(real) == {"a.py": [1, 2]}
     assert diagnosis._executed_lines({**real, "all_lines": False}) is None
 

@@ -539,6 +539,42 @@ def f(n):
     A.f(1).append(2)
     return A.f(1)[:1] + [len(A.f(1)) + n - 2]
 """),
+        ("f(3) == 6", (10, "if `a.total` were computed anew, line 3"), """\
+import functools
+class A:
+    @functools.cached_property
+    def total(self):
+        return self.n * 2
+def f(n):
+    a = A()
+    a.n = 0
+    a.n = n + a.total
+    return a.total
+"""),
+        ("f(3) == 6", (16, "if `a.total` were computed anew, line 10"), """\
+class cachedattribute:
+    def __init__(self, made):
+        self.made, self.name = made, made.__name__
+    def __get__(self, one, owner):
+        kept = vars(one).setdefault("kept", {})
+        if self.name not in kept:
+            kept[self.name] = self.made(one)
+        return kept[self.name]
+class A:
+    @cachedattribute
+    def total(self):
+        return self.n * 2
+def f(n):
+    a = A(); a.n = 0
+    a.n = n + a.total
+    return a.total
+"""),
+        ("f({'rate': 7}) == 7", (4, "with `state` for `make_state()`"), """\
+def make_state():
+    return {'rate': 1}
+def f(state):
+    return make_state()['rate'] if state else 0
+"""),
         ("f([3, None, 5]) == {3: 0, 5: 1}", (3, "counting only what `one is None` does not skip"), """\
 def f(n):
     found = {}

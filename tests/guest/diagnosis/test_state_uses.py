@@ -36,9 +36,20 @@ class Tree:
             LEVELS[name] = 1
         return self.found[name]
 
+    def place(self, other):
+        self.width = other.height
+
+    def grow(self):
+        self.height = 3
+
+    @cached_property
+    def area(self):
+        return self.height * self.width
+
     def forget(self):
         registry.remove(self)
         print(self)
+        return self.area
 '''
 REGISTRY = """\
 _known = []
@@ -81,6 +92,8 @@ def changes(*wanted: str) -> list[Mutant]:
         (["with `1` for `0`", "with `2` for `1`", "with `self.levels = None` at its end"], ""),
         (["with `self.levels = None` at its end", "with `1` for `0`"], "levels"),
         (["if `self.levels == {}` were true"], "levels"),  # the file writes it
+        (["without `self.width = other.height`"], "height"),
+        (["if `self.found` were empty each time", "without `self.width = other.height`"], "found"),
         ([], ""),
     ],
 )
@@ -97,6 +110,21 @@ def test_lines_that_use_and_write_an_attribute_or_a_constant() -> None:
     )
     found = state_uses.find(changes("without `LEVELS[name] = 1`"), "tree.py", DEFINITIONS)
     assert found == ("LEVELS", "tree.py", [(1, True), (21, True)])
+
+
+def test_lines_that_compute_a_cached_attribute_and_that_change_what_it_is_computed_of() -> None:
+    name, path, uses = state_uses.find(
+        changes("if `self.area` were computed anew, line 30"), "tree.py", DEFINITIONS
+    )
+    lines = SOURCE.splitlines()
+    assert (name, path) == ("area", "tree.py")
+    assert [lines[line - 1].strip() for line, _ in uses] == [
+        "self.width = other.height",
+        "self.height = 3",
+        "def area(self):",
+        "return self.area",
+    ]
+    assert all(is_written for _, is_written in uses)
 
 
 def test_lines_with_what_a_function_writes_whose_call_is_left_out() -> None:

@@ -11,6 +11,7 @@ import types
 from itertools import islice
 
 from ..isolation.own_frames import is_ours
+from ..tracing.source_lines import lines_of_code
 from . import called_functions, preparation, safe_repr
 from .attributes import attributes, is_code, locals_of
 from .called_functions import NAME, resolve
@@ -26,7 +27,7 @@ _LONGEST = 2000
 """Lines below the failing one among which the end of its function is looked for."""
 _MAX_TEXT = 120
 TEST_LINES = 25
-_TEST_HEAD, _TEST_BELOW, _MAX_BELOW = 5, 2, 10
+_TEST_HEAD, _TEST_BELOW, _MAX_BELOW = 5, 2, 16
 """Lines of the beginning of a long test; below its failing statement; below its failing line at most."""
 _FEW_MORE = 3
 """Lines that are shown rather than counted at the end of a test."""
@@ -208,13 +209,13 @@ def _statement(frame, line):
 
 
 def _statement_end(lines, line):
-    """Return the last line of the statement at a line, as far as it is looked for."""
+    """Return the last line of the statement at a line; 0 if that is too far down."""
     text = ""
     for number in range(line, min(line + _MAX_BELOW, len(lines)) + 1):
         text += lines[number - 1]
         if called_functions.is_closed(text):
             return number
-    return line + _MAX_BELOW
+    return 0
 
 
 def _piece(lines, start, end, current, last=0):
@@ -237,7 +238,7 @@ def _source_to(frame, line):
     if not lines or not line:
         return [], None
     start, last = _start_of(frame, lines, line), _end_of(frame, lines, line)
-    end = min(_statement_end(lines, line) + _TEST_BELOW, line + _MAX_BELOW, last)
+    end = min((_statement_end(lines, line) or last) + _TEST_BELOW, line + _MAX_BELOW, last)
     end = last if last - end <= _FEW_MORE else end
     docstring = _long_docstring(lines, start, line)
     if not docstring and line - start < TEST_LINES:
@@ -278,12 +279,17 @@ def _source_around(frame, line):
 
 
 def _end_of(frame, lines, line):
-    """Return the last line that belongs to the code of the frame, as its indentation shows."""
+    """Return the last line that belongs to the code of the frame, as its indentation shows.
+
+    Lines up to the end of the statement at `line`, and to the last one with code, are inside: a text in quotes may go on at the
+    left margin.
+    """
     if frame.f_code.co_name == "<module>":
         return len(lines)
     indent = _indent(lines[_start_of(frame, lines, line) - 1])
-    end = line
-    for number in range(line + 1, min(line + _LONGEST, len(lines)) + 1):
+    coded = (one for one in lines_of_code(frame.f_code) if one <= len(lines))
+    end = max(line, _statement_end(lines, line), *coded)
+    for number in range(end + 1, min(line + _LONGEST, len(lines)) + 1):
         text = lines[number - 1]
         if text.strip():
             if _indent(text) <= indent and text.strip()[:1] not in ")]}":

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 
 from ..syntax_trees import DEFINITIONS, assigns_each, index_of, own_attribute, parameters
+from .caches import is_cache, is_cached_attribute
 from .mutant import last_name
 
 _MAX_BASES = 8
@@ -32,6 +33,8 @@ class Definitions:
         self._left_empty = self._fields = None
         self.cached = {}
         """Name of a function -> line of a decorator that keeps its results."""
+        self.cached_attributes = {}
+        """Name of an attribute -> (function that computes it, line of a decorator that keeps its value)."""
         self.alternatives = {}
         """Name of an attribute -> names of those that are asked for beside it somewhere: `x.isOptional or x.isDefault`."""
         self.asked = set()
@@ -43,8 +46,10 @@ class Definitions:
                 elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
                     self._add_alternatives(node)
                 for one in node.decorator_list if isinstance(node, DEFINITIONS) else ():
-                    if _is_cache(one):
+                    if is_cache(one):
                         self.cached[node.name] = one.lineno
+                    elif is_cached_attribute(one):
+                        self.cached_attributes[node.name] = node, one.lineno
                 if isinstance(node, ast.ClassDef):
                     self._classes.setdefault(node.name, node)
                     for one in node.body:
@@ -86,6 +91,10 @@ class Definitions:
             module = f"{last_name(getattr(call.func, 'value', None))}.py"
             found = [one for one in found if one[0].rpartition("/")[2] == module]
         return found[0] if len(found) == 1 else None
+
+    def filename_of(self, function):
+        """Name of the file of a function or a class."""
+        return self._filenames[function]
 
     def alike(self, name):
         """Attributes of classes with one of that name whose names end with it, or it with theirs: `amount`, `raked_amount`.
@@ -267,12 +276,6 @@ def _conversion(value, names):
         if base and not value.args:
             return base, None, f"{base}.{called.attr}()"
     return None, None, ""
-
-
-def _is_cache(decorator):
-    """True for `lru_cache`, `functools.cache`, `memoize()` and the like; a property has no call."""
-    name = last_name(decorator.func if isinstance(decorator, ast.Call) else decorator) or ""
-    return ("cache" in name.lower() or "memo" in name.lower()) and "property" not in name.lower()
 
 
 def _filled_in(node):

@@ -22,16 +22,28 @@ FIRST, AIMED, LIKELY, POSSIBLE, UNLIKELY = range(-2, 3)
 class Mutant:
     """One change: while it is entered, fields of a node have other values.
 
-    `code`: syntax trees of the code that it is about. `is_blunt`: it leaves out an effect as a whole, which often hides a
+    `code`: syntax trees of the code that it is about. `computed_by`: the function that computes the cached attribute that is
+    computed anew. `is_blunt`: it leaves out an effect as a whole, which often hides a
     fault that is elsewhere.
     """
 
-    __slots__ = ("_fields", "_old", "_owner", "_text", "code", "is_blunt", "likelihood", "line")
+    __slots__ = (
+        "_fields",
+        "_old",
+        "_owner",
+        "_text",
+        "code",
+        "computed_by",
+        "is_blunt",
+        "likelihood",
+        "line",
+    )
 
-    def __init__(self, owner, fields, node, likelihood, text, *parts, added=()):
+    def __init__(self, owner, fields, node, likelihood, text, *parts, added=(), computed_by=None):
         self._owner, self._fields, self._old = owner, fields, {}
         self._text = text, parts
         self.code = [*(one for one in parts if type(one) is not str), *added]
+        self.computed_by = computed_by
         self.line, self.likelihood = node.lineno, likelihood
         self.is_blunt = text.startswith(_BLUNT) and isinstance(parts[0] if parts else node, _EFFECTS)
 
@@ -43,6 +55,11 @@ class Mutant:
     def __exit__(self, *exc):
         for field, value in self._old.items():
             setattr(self._owner, field, value)
+
+    @property
+    def leaves_out(self):
+        """True if it leaves out something."""
+        return self._text[0].startswith("without {}")
 
     @property
     def kind(self):

@@ -9,6 +9,7 @@ import builtins
 import copy
 
 from ..syntax_trees import has_docstring, own_attribute
+from .caches import computed_anew, without_cache
 from .insertions import insertions_of
 from .lifetimes import counted_anew, put_back, read_anew, reset_beside, taken_anew
 from .mutant import (
@@ -134,6 +135,8 @@ class _Names:
         self.of_class = sorted(definitions.state(owner).attributes) if owner else []
         self.numbers = definitions.state(owner).numbers if owner else []
         self.locals = local_names(function)
+        self.read = set(self.locals)
+        """Variables that it binds, and that it only reads."""
         self.by_word = {}
         """Word -> variables with it in their names."""
         for name in self.locals:
@@ -163,6 +166,8 @@ class _Names:
                 bound = {one.id for one in targets if isinstance(one, ast.Name)}
                 if _hands_out(node.value):
                     self.shared |= bound
+            elif isinstance(node, ast.Name):
+                self.read.add(node.id)
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 known = self.attributes.setdefault(node.value.id, [])
                 if node.attr not in known:
@@ -180,6 +185,11 @@ class _Names:
         """Variables that end with the name of an attribute: `row_name` for `name`."""
         found = self.by_word.get(attribute.rpartition("_")[2], ())
         return [one for one in found if one == attribute or one.endswith("_" + attribute)][:_MAX_NAMES]
+
+    def made_by(self, called):
+        """Variables that are there already, by the name of a function that makes one: `state` for `make_state()`."""
+        found = [one for one in self.read if len(one) >= _MIN_WORD and called.endswith("_" + one)]
+        return sorted(found)[:_MAX_NAMES]
 
     def others(self, name):
         return [one for one in self.locals if one not in (name, "self", "cls")][:_MAX_NAMES]
@@ -325,15 +335,6 @@ def _one_more(node):
         yield Mutant(node, other, node, POSSIBLE, "with `" + sign + " 1` after {}", node)
 
 
-def _uncached(node, line):
-    """Without a cache around the called function, a decorator at `line`: as `functools` and others wrap it."""
-    own = expression("[_f.__self__] if hasattr(_f, '__self__') else []", node, _f=node.func)
-    given = [ast.copy_location(ast.Starred(value=own, ctx=ast.Load()), node), *node.args]
-    plain = {"func": expression("_f.__wrapped__", node, _f=node.func), "args": given}
-    text = "without the cache around {}, line " + str(line)
-    yield Mutant(node, plain, node, FIRST, text, node.func)
-
-
 def _other_end(node):
     name = last_name(node.func)
     field = "attr" if isinstance(node.func, ast.Attribute) else "id"
@@ -347,11 +348,14 @@ def _other_end(node):
 def _calls(node, names):
     cached_at = names.definitions.cached.get(last_name(node.func))
     if cached_at:
-        yield from _uncached(node, cached_at)
+        yield from without_cache(node, cached_at)
     yield from _other_end(node)
     yield from _deep_copies(node)
     if node not in names.effects:
         yield from _unwrapped(node)
+    for name in names.made_by(last_name(node.func) or ""):
+        same = {"func": expression("[_it].pop", node, _it=expression(name, node)), "args": [], "keywords": []}
+        yield Mutant(node, same, node, AIMED, "with `" + name + "` for {}", node)
     called = getattr(node.func, "attr", None)
     if getattr(node.func, "id", None) == "len" and len(node.args) == 1:
         yield from _one_more(node)
@@ -513,6 +517,8 @@ def _attributes(node, names):
         return
     for name in names.definitions.alike(node.attr):
         yield Mutant(node, {"attr": name}, node, AIMED, "with `" + name + "` for {}", node)
+    if node.attr in names.definitions.cached_attributes and not node.attr.startswith("__"):
+        yield from computed_anew(node, *names.definitions.cached_attributes[node.attr])
     if not isinstance(node.value, ast.Name):
         return
     base = node.value

@@ -187,7 +187,7 @@ class MutationObserver:
 
     def _lines(self):
         """(path, line, score) of the lines outside of tests that the failing test runs."""
-        for path, line, score in self._spectrum["lines"]:
+        for path, line, score, _ in self._spectrum["lines"]:
             if path.endswith(".py") and not self.job.is_test_code(os.path.join(self.job.root, path)):
                 yield path, line, score
 
@@ -208,6 +208,7 @@ class MutationObserver:
         passing = [(*child.of_others(), child.mended(), *rest) for child, *rest in tried if child.has_passed]
         passing.sort(key=lambda one: (one[0], -one[2], one[4].is_blunt, -one[1]))
         told = []
+        only_here = {(path, line) for path, line, _, runs in self._spectrum["lines"] if not runs}
         for broken, ran, mended, function, mutant in passing[:_MAX_TOLD]:
             lines = self._sources.lines(function.filename)
             told.append(
@@ -218,6 +219,7 @@ class MutationObserver:
                     "broken": broken,
                     "ran": ran,
                     "mended": mended,
+                    "only_here": (self.job.relative(function.filename), mutant.line) in only_here,
                 }
             )
         return {"passing": len(passing), "changes": told, "state": self._state(told, passing, definitions)}

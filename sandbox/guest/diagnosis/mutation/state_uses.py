@@ -17,13 +17,18 @@ _MAX_TOLD = 40
 def find(mutants, filename, definitions):
     """(name, name of its file, [(line, True if it is written there)]) of the state that changes of a file are about; "" if none.
 
-    It is an attribute that is not called, or a constant of a module, which may be a container: in the code of at least half of
-    the changes, one of which writes it. Else a global or an attribute that functions write whose calls are left out, or an
-    attribute of the object itself that is in the best change and that the file writes.
+    Where the best one computes a cached attribute anew, it is that; where it leaves out that an attribute is assigned to another
+    one, it is the first, whose value is wrong. Else it is an attribute that is not called, or a constant of a module, which may
+    be a container: in the code of at least half of the changes, one of which writes it. Else a global or an attribute that
+    functions write whose calls are left out, or an attribute of the object itself that is in the best change and that the file
+    writes.
     """
     named = [{(filename, name): writes for name, writes in _state_in(one.code).items()} for one in mutants]
+    if mutants and mutants[0].computed_by:
+        return _of_cached(mutants[0].computed_by, definitions)
     found = (
-        _most_frequent(named)
+        next(_handed_on(mutants[:1], filename, definitions), None)
+        or _most_frequent(named)
         or _most_frequent([_written_by_called(one, definitions) for one in mutants])
         or next(_own_state(mutants[:1], filename, definitions), None)
     )
@@ -31,6 +36,27 @@ def find(mutants, filename, definitions):
     uses = _uses(definitions.trees.get(filename), name)
     written = [one for one in uses if one[1]]
     return name.lstrip("."), filename, (uses if len(uses) <= _MAX_TOLD else written)[:_MAX_TOLD]
+
+
+def _of_cached(function, definitions):
+    """What `find` returns for a cached attribute: the lines that may compute it, and that change what it is computed of."""
+    filename = definitions.filename_of(function)
+    tree = definitions.trees[filename]
+    used = dict.fromkeys(f".{node.attr}" for node in ast.walk(function) if own_attribute(node))
+    written = [line for name in used for line, is_written in _uses(tree, name) if is_written]
+    computed = [line for line, _ in _uses(tree, f".{function.name}")]
+    lines = sorted({*computed, *written, function.lineno})[:_MAX_TOLD]
+    return function.name, filename, [(line, True) for line in lines]
+
+
+def _handed_on(mutants, filename, definitions):
+    """Yield (name of the file, name) of the attributes whose assignment to others changes leave out, if the file writes them."""
+    for one in [one for each in mutants if each.leaves_out for one in each.code]:
+        value = one.value if isinstance(one, ast.Assign) else None
+        if isinstance(value, ast.Attribute) and isinstance(one.targets[0], ast.Attribute):
+            name = f".{value.attr}"
+            if any(is_written for _, is_written in _uses(definitions.trees.get(filename), name)):
+                yield filename, name
 
 
 def _own_state(mutants, filename, definitions):

@@ -122,6 +122,15 @@ def test_a_short_function_is_shown_to_its_end_and_of_a_long_test_the_rest_is_cou
     assert (lines_of(stop["source"]), stop["source"]["more"]) == ((1, 6), 0)
 
 
+def test_a_text_at_the_left_margin_does_not_end_a_test(start: Any, tmp_path: Path) -> None:
+    text = '"""\nfirst\n' + "word\n" * 10 + '"""'
+    body = f"    def test_load(self):\n        load(\n            {text},\n        )\n\n    def test_other(self):\n        pass\n"
+    stop = unittest_run(start, tmp_path, body)
+    (test,) = stop["test_source"]
+    assert [line.strip() for line in test["lines"][-3:]] == ["word", '""",', ")"]
+    assert test["more"] == 0
+
+
 def test_variables_that_are_one_object_and_objects_in_each_other_are_told_once(start: Any) -> None:
     text = (
         "class Node:\n    def __init__(self, up):\n        self.up, self.down = up, []\n"

@@ -1,0 +1,96 @@
+"""Classes and constants of a test's file that the test names."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from sandbox.errors import NotFound
+from sandbox.session.workspace import Marks
+from tools._test_definitions import LinesOfTest, read_definitions
+
+SOURCE = f'''\
+import shop
+
+RATES = {{
+    "de": 7,
+}}
+TEXT = """
+RATES = 1
+"""
+LONG = "{"x" * 600}"
+MANY = [
+{"    1," * 3}
+{chr(10).join("    1," for _ in range(30))}
+]
+
+class Order(shop.Order):
+    """An order."""
+
+    rates = RATES
+
+@shop.registered
+class Line:
+    price = 1
+
+def make():
+    return Order()
+
+class TestShop:
+    def test_total(self):
+        order = make(Order, RATES, self.Line, "Line")
+        assert order.total(TEXT, LONG, MANY, gone) == RATES
+'''
+LINES = SOURCE.splitlines()
+
+
+class Workspace:
+    """One file, as far as definitions need it."""
+
+    def __init__(self) -> None:
+        self.workspace = self
+
+    async def read_marked(self, path: str, names: list[str]) -> tuple[SimpleNamespace, Marks]:
+        if path != "test_shop.py":
+            raise NotFound(path)
+        spans = {"Order": (at("class Order"), 4), "Line": (at("@shop"), 3), "make": (at("def make"), 2)}
+        spans["TestShop"] = (at("class TestShop"), 4)
+        found = [
+            {"name": name, "found": [(name, first, first + count - 1)]}
+            for name, (first, count) in spans.items()
+            if name in names
+        ]
+        return SimpleNamespace(lines=LINES), Marks.model_validate({"definitions": found})
+
+
+def at(text: str) -> int:
+    """Number of the first line that begins like this."""
+    return next(number for number, line in enumerate(LINES, 1) if line.startswith(text))
+
+
+def lines_from(text: str) -> dict[int, str]:
+    first = next(number for number, line in enumerate(LINES, 1) if text in line)
+    return dict(enumerate(LINES[first - 1 :], first))
+
+
+async def test_short_classes_and_constants_that_a_test_names_are_shown_in_its_order() -> None:
+    test = LinesOfTest("test_shop.py", lines_from("def test_total"))
+    texts = await read_definitions(Workspace(), test)  # type: ignore[arg-type] - all that it uses of one
+    assert [text.split("\n")[0] for text in texts] == [
+        "test_shop.py Order",
+        "test_shop.py RATES",
+        "test_shop.py TEXT",
+    ]
+    assert texts[1].split("\n")[1:] == ["3\tRATES = {", '4\t    "de": 7,', "5\t}"]
+    assert texts[2].endswith('RATES = 1\n8\t"""')
+
+
+async def test_what_is_shown_already_and_other_files_are_left_out() -> None:
+    test = LinesOfTest("test_shop.py", lines_from("class TestShop") | {at("RATES"): "RATES = {"})
+    texts = await read_definitions(Workspace(), test)  # type: ignore[arg-type] - all that it uses of one
+    assert [text.split("\n")[0].split()[1] for text in texts] == ["Order", "TEXT"]
+    assert await read_definitions(Workspace(), test._replace(path="gone.py")) == []  # type: ignore[arg-type]
+
+
+async def test_there_are_limits() -> None:
+    lines = {1000 + number: f"name{number}" for number in range(100)} | {2000: "Order"}
+    assert await read_definitions(Workspace(), LinesOfTest("test_shop.py", lines)) == []  # type: ignore[arg-type]

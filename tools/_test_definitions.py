@@ -1,0 +1,88 @@
+"""Classes and constants of a test's file that the test names: what it is about, where it is not in the test itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sandbox.errors import InvalidArgument, NotFound
+from sandbox.host_files import in_thread
+from sandbox.session.session import Session
+from sandbox.session.workspace import Marks
+from tools._text import number_without_docstring
+
+_MAX_NAMES = 60
+_MAX_LINES, _MAX_CHARACTERS = 20, 500
+"""Lines and characters of one definition: of a longer one the test needs a part, which it does not tell."""
+_MAX_ALL = 900
+_NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*")
+_HEADS = "class ", "@"
+_OPENING, _CLOSING = re.compile(r"[(\[{]"), re.compile(r"[)\]}]")
+
+
+class LinesOfTest(NamedTuple):
+    """Lines of a test that an answer shows: {number: source}."""
+
+    path: str
+    lines: dict[int, str]
+
+
+async def read_definitions(session: Session, test: LinesOfTest) -> list[str]:
+    """Read the short classes and constants of the file that the lines of a test name, in their order there.
+
+    A heading and numbered lines for each. Empty if the file can't be read.
+    """
+    names = list(dict.fromkeys(name for line in test.lines.values() for name in _NAME.findall(line)))
+    names = names[:_MAX_NAMES]
+    try:
+        file, marks = await session.workspace.read_marked(test.path, names)
+    except (InvalidArgument, NotFound):
+        return []
+    return await in_thread(lambda: list(_texts(test, file.lines, marks, names)))
+
+
+def _texts(test: LinesOfTest, lines: Sequence[str], marks: Marks, names: Sequence[str]) -> Iterator[str]:
+    room = _MAX_ALL
+    spans = {**_classes(lines, marks), **_constants(lines, names)}
+    for name in names:
+        first, last = spans.get(name, (0, 0))
+        source = list(lines[first - 1 : last] if first else ())
+        is_shown = any(first <= number <= last for number in test.lines)
+        size = sum(map(len, source))
+        if source and not is_shown and len(source) <= _MAX_LINES and size <= min(room, _MAX_CHARACTERS):
+            room -= size
+            yield f"{test.path} {name}\n{number_without_docstring(source, first)}"
+
+
+def _classes(lines: Sequence[str], marks: Marks) -> dict[str, tuple[int, int]]:
+    """{name: first and last line} of the classes at the left margin."""
+    return {
+        one.name: (first, last)
+        for one in marks.definitions
+        for name, first, last in one.found
+        if name == one.name and first <= len(lines) and lines[first - 1].startswith(_HEADS)
+    }
+
+
+def _constants(lines: Sequence[str], names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """{name: first and last line} of the assignments at the left margin, by their first one."""
+    found: dict[str, tuple[int, int]] = {}
+    for number, line in enumerate(lines, 1):
+        name = line.partition("=")[0].partition(":")[0].strip()
+        is_assigned = "=" in line and line[:1].strip() and name in names and name not in found
+        if is_assigned and (last := _end_of(lines, number)):
+            found[name] = (number, last)
+    return found
+
+
+def _end_of(lines: Sequence[str], first: int) -> int:
+    """Last line of the statement at a line, by its brackets and triple quotes; 0 if it is long."""
+    depth, quotes = 0, 0
+    for number in range(first, min(first + _MAX_LINES, len(lines) + 1)):
+        line = lines[number - 1]
+        depth += len(_OPENING.findall(line)) - len(_CLOSING.findall(line))
+        quotes += line.count('"""') + line.count("'''")
+        if depth <= 0 and quotes % 2 == 0:
+            return number
+    return 0
