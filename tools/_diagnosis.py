@@ -29,7 +29,7 @@ from sandbox.session.diagnosis import (
 )
 from tools._mutation import is_mending, mutation_lines, select_changes
 from tools._places import format_place, shorten
-from tools._signals import HINT, OVERWRITTEN, signal_lines
+from tools._signals import COMMON, HINT, OVERWRITTEN, signal_lines
 
 _MAX_SUSPECTS = 4
 _MAX_KEPT = 2
@@ -261,10 +261,10 @@ def select_shown(found: Diagnosis) -> Shown:
     aliases = _with_second_place(recording.aliases)
     aliases = [] if called and not any(_is_among(one, called) for one in aliases) else aliases
     is_shared = bool(aliases) and aliases[0].score >= _SURE_ALIAS
-    is_signal = any(one.kind != HINT for one in recording.signals)
+    is_signal = any(one.kind not in (HINT, *COMMON) for one in recording.signals)
     kept = _select_kept(recording.kept, _SURE if aliases or is_signal else _LEAST)
     is_kept = bool(kept) and kept[0].score >= _SURE
-    explained = any(one.kind not in (HINT, OVERWRITTEN) for one in recording.signals)
+    explained = any(one.kind not in (HINT, OVERWRITTEN, *COMMON) for one in recording.signals)
     if explained or (is_kept and not is_shared):
         aliases = []
     is_sure = is_signal or is_kept or is_shared
@@ -272,9 +272,11 @@ def select_shown(found: Diagnosis) -> Shown:
     is_mended = is_mending(changes, found.mutation)
     if is_mended:
         recording, suspects = recording.model_copy(update={"chain": []}), []
-    if changes and not is_sure:
+    if changes and not is_shared:
         changed = {(one.path, one.function) for one in changes}
-        aliases, kept = [one for one in aliases if (one.changed.path, one.changed.function) in changed], []
+        aliases = [one for one in aliases if (one.changed.path, one.changed.function) in changed]
+    if changes and not is_kept:
+        kept = []
     kept = kept if is_sure or not called else kept[:1]
     if not called:
         links = recording.chain[:_MAX_LINKS]
@@ -294,7 +296,9 @@ def select_recording(found: Diagnosis, shown: Shown) -> Recording:
     if not shown.is_mended:
         return recording
     leading = ("written", "attributes", "caught", "values", "chain")
-    return recording.model_copy(update={**{name: [] for name in leading}, "chain_class": None})
+    signals = [one for one in recording.signals if one.kind not in COMMON]
+    update = {**{name: [] for name in leading}, "signals": signals, "chain_class": None}
+    return recording.model_copy(update=update)
 
 
 def _with_second_place(aliases: list[Alias]) -> list[Alias]:

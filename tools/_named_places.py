@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sandbox.session.diagnosis import Alias, Alike, Kept, Place, Recording
 from tools._diagnosis import Shown
 from tools._mutation import is_changed
-from tools._signals import HINT
+from tools._signals import COMMON, HINT
 
 _AHEAD = 4
 """Functions of calls that are shown before those of a finding that is not sure."""
@@ -23,11 +23,11 @@ def order_places(
     """The places in each function that the text names, by what is told of the recording.
 
     That of a call that failed before it began; of changes at which the cause mostly is; where the exception behind that of the
-    stop was raised; of signals, but for hints; of other changes; all changes with those of the same code; of writes of
-    attributes that the failing line reads; of hints, of shared objects, of state that is kept and those with the same code,
-    if that is sure; those that a failure passed; of the calls that matter most; where a caught exception was raised; on the
-    way back from a wrong value; the head of the class of the object that all comes from; those of this test alone. Beside
-    such changes no other calls and none that a failure passed.
+    stop was raised; of signals, but for hints and common ones; of other changes; all changes with those of the same code; of
+    writes of attributes that the failing line reads; of hints, of shared objects, of state that is kept and those with the same
+    code, if that is sure; those that a failure passed; of the calls that matter most; of common signals; where a caught exception
+    was raised; on the way back from a wrong value; the head of the class of the object that all comes from; those of this test
+    alone. Beside such changes no other calls and none that a failure passed.
     """
     of_object = recording.chain_class
     refused = [one for one in shown.links if one.refused]
@@ -45,7 +45,7 @@ def order_places(
         *refused,
         *_with_alike(harmless, recording.alike),
         *([origin] if origin else []),
-        *(place for one in recording.signals if one.kind != HINT for place in one.places),
+        *(place for one in recording.signals if one.kind not in (HINT, *COMMON) for place in one.places),
         *_with_alike(others, recording.alike),
         *recording.written,
         *(place for one in recording.signals if one.kind == HINT for place in one.places),
@@ -53,6 +53,7 @@ def order_places(
         *(_with_alike(kept, recording.alike) if shown.is_sure else []),
         *callers,
         *calls[:_AHEAD],
+        *(place for one in recording.signals if one.kind in COMMON for place in one.places),
         *(one.raised for one in recording.caught),
         *way,
         *_with_alike(kept, recording.alike),

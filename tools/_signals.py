@@ -10,6 +10,8 @@ from tools._places import format_place, shorten
 _MAX_TEXT = 60
 HINT, OVERWRITTEN = "other_order", "was_expected"
 """Kinds of a signal that tells where to look, but not what is wrong; and of one beside which a shared object tells why."""
+COMMON = "unused", "stale"
+"""Kinds of signals that programs without a fault have, too."""
 
 
 def signal_lines(found: Sequence[Signal]) -> list[str]:

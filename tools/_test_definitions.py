@@ -1,22 +1,26 @@
-"""Classes and constants of a test's file that the test names: what it is about, where it is not in the test itself."""
+"""What a test is about: lines from its middle, and classes and constants of its file that it names."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from sandbox.errors import InvalidArgument, NotFound
 from sandbox.host_files import in_thread
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
-from tools._text import number_without_docstring
+from tools._text import number_lines, number_without_docstring
 
 _MAX_NAMES = 60
 _MAX_LINES, _MAX_CHARACTERS = 20, 500
 """Lines and characters of one definition: of a longer one the test needs a part, which it does not tell."""
 _MAX_ALL = 900
 _NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*")
+_MAX_GAP, _MAX_MIDDLE = 40, 1500
+"""Lines and characters from the middle of a test."""
+_QUOTES = re.compile(r"\s*[rRuU]?(?:\"\"\"|''')")
 _HEADS = "class ", "@"
 _OPENING, _CLOSING = re.compile(r"[(\[{]"), re.compile(r"[)\]}]")
 
@@ -29,7 +33,7 @@ class LinesOfTest(NamedTuple):
 
 
 async def read_definitions(session: Session, test: LinesOfTest) -> list[str]:
-    """Read the short classes and constants of the file that the lines of a test name, in their order there.
+    """Read the lines between those of a test, and the short classes and constants of the file that it names, in their order there.
 
     A heading and numbered lines for each. Empty if the file can't be read.
     """
@@ -39,7 +43,18 @@ async def read_definitions(session: Session, test: LinesOfTest) -> list[str]:
         file, marks = await session.workspace.read_marked(test.path, names)
     except (InvalidArgument, NotFound):
         return []
-    return await in_thread(lambda: list(_texts(test, file.lines, marks, names)))
+    return await in_thread(lambda: [*_middle(test, file.lines), *_texts(test, file.lines, marks, names)])
+
+
+def _middle(test: LinesOfTest, lines: Sequence[str]) -> Iterator[str]:
+    """The lines that a long test lacks, unless they are many, or a docstring."""
+    numbers = sorted(test.lines)
+    for before, after in pairwise(numbers):
+        source = list(lines[before : after - 1])
+        size = sum(map(len, source))
+        is_short = len(source) <= _MAX_GAP and size <= _MAX_MIDDLE
+        if size and is_short and not _QUOTES.match(source[0]):
+            yield f"{test.path}, lines {before + 1}-{after - 1}\n{number_lines(source, before + 1)}"
 
 
 def _texts(test: LinesOfTest, lines: Sequence[str], marks: Marks, names: Sequence[str]) -> Iterator[str]:

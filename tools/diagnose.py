@@ -43,6 +43,8 @@ _LEAST_SOURCE, _LEAST_BESIDE, _LEAST_OF_CHANGES = 3000, 1500, 1000
 """Characters of source that are shown whatever the rest takes; beside a sure finding; beside changes at which the cause mostly is."""
 _LEAST_SETUP = 1000
 """Characters of the test's set-up that are shown whatever the rest takes."""
+_MANY_BEFORE, _BEFORE = 12, 8
+"""Lines of a test before its failing one of which not all are shown beside such changes; those that are."""
 _SETUPS = "setUp", "asyncSetUp", "setup_method"
 _NOT_FAILED = "no diagnosis: this test has not failed, neither alone nor among all tests"
 _NOT_REACHED = "no diagnosis: alone this test passes, and among all tests its failure was not reached"
@@ -136,7 +138,7 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
         exception = answer.exception.model_copy(update={"message": message})
         answer = answer.model_copy(update={"exception": exception})
     if told.is_mended:
-        answer = with_named_locals(answer)
+        answer = with_short_test(with_named_locals(answer))
     is_told = told.is_sure or bool(told.changes)
     least = _LEAST_OF_CHANGES if told.is_mended else _LEAST_BESIDE if is_told else _LEAST_SOURCE
     room = max(least, _WHOLE - len(render(answer)))
@@ -160,6 +162,21 @@ def with_named_locals(answer: DiagnoseAnswer) -> DiagnoseAnswer:
     named = [one for one in answer.locals if one.name.partition(".")[0] in names]
     left_out = answer.locals_omitted + len(answer.locals) - len(named)
     return answer.model_copy(update={"locals": named, "locals_omitted": left_out})
+
+
+def with_short_test(answer: DiagnoseAnswer) -> DiagnoseAnswer:
+    """With the first line of a long test, and those just before the failing one."""
+    shown = answer.test_source if answer.call_path else [*answer.test_source, answer.source]
+    pieces = [one for one in shown if one]
+    if not pieces or pieces[-1].current - pieces[0].start <= _MANY_BEFORE:
+        return answer
+    first, last = pieces[0], pieces[-1]
+    start = max(last.start, last.current - _BEFORE)
+    head = first.model_copy(update={"lines": first.lines[:1], "more": 0})
+    tail = last.model_copy(update={"start": start, "lines": last.lines[start - last.start :]})
+    if answer.call_path:
+        return answer.model_copy(update={"test_source": [head, tail]})
+    return answer.model_copy(update={"test_source": [head], "source": tail})
 
 
 def select_called(stop: StopAnswer, told: Shown) -> list[Function]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from pydantic import Field
@@ -14,6 +15,8 @@ from tools._truncation import LIMIT, WIDE_LIMIT, Answer, Truncatable
 
 _EVENTS = 1000
 _TIMEOUT_S, _MAX_TIMEOUT_S = 120.0, 3600.0
+_COMMA = re.compile(r",(?![^(\[{]*[)\]}])")
+"""Between two names; not inside of brackets."""
 _RESERVE = 200
 """Characters for a notice."""
 
@@ -51,6 +54,7 @@ async def trace(
     command = entrypoint or session.entrypoint or session.debug_entrypoint
     if test is not None and (not command or command == test):
         command = PYTEST if "::" in test else f"python -m unittest {test}"
+    of = [name.strip() for one in of for name in _COMMA.split(one) if name.strip()]
     report("running it with a trace")
     found = await session.trace(
         command=command or PYTEST,

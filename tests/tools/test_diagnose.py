@@ -11,18 +11,19 @@ from typing import Any
 import pytest
 
 from sandbox.errors import NotFound
+from sandbox.session.debugger import Call as PathCall
 from sandbox.session.debugger import Frame, Function, Source, Variable
 from sandbox.session.diagnosis import Diagnosis, Link, ObjectClass, Place, Recording
 from sandbox.session.workspace import Marks
 from tests.tools.calls import answers
 from tests.tools.conftest import MakeRepo
-from tools._diagnosis import render_diagnosis, select_shown
+from tools._diagnosis import render_diagnosis, select_recording, select_shown
 from tools._excerpts import read_excerpts
 from tools._named_places import order_places
 from tools._source_parts import cut_out
 from tools._stop import StopAnswer
 from tools._test_ids import is_of
-from tools.diagnose import DiagnoseAnswer, select_called, with_named_locals
+from tools.diagnose import DiagnoseAnswer, select_called, with_named_locals, with_short_test
 
 pytestmark = pytest.mark.anyio
 
@@ -706,15 +707,28 @@ def test_source_of_a_function_with_the_code_of_a_changed_one_comes_behind_it() -
     ] == [*("Cart.add", "Cart.drop", "Cart.total")]
 
 
-@pytest.mark.parametrize(("broken", "order"), [(0, ["Cart.add", "log"]), (2, ["log", "Cart.add"])])
+@pytest.mark.parametrize(
+    ("kind", "broken", "order"),
+    [
+        ("not_set", 0, ["Cart.add", "log"]),
+        ("not_set", 2, ["log", "Cart.add", "count"]),
+        ("unused", 0, ["Cart.add"]),  # it is in programs without a fault, too
+        ("unused", 2, ["Cart.add", "count", "log"]),
+    ],
+)
 def test_a_change_without_harm_comes_before_signals_and_others_behind_them(
-    broken: int, order: list[str]
+    kind: str, broken: int, order: list[str]
 ) -> None:
-    place = {"path": "shop/log.py", "line": 3, "function": "log"}
-    signal = {"kind": "unused", "name": "x", "places": [place]}
+    places = [{"path": "shop/log.py", "line": line, "function": "log"} for line in (3, 4)]
+    signal = {"kind": kind, "name": "x", "places": places}
     mutation = {"tried": 40, "passing": 1, "changes": [{**CHANGE, "ran": 4, "broken": broken}]}
-    found = Diagnosis.model_validate({"recording": {"signals": [signal]}, "mutation": mutation})
-    places = order_places(select_shown(found), found.recording or Recording(), ())
+    calls = [
+        {"path": "shop/count.py", "line": 1, "function": "count", "depth": 0, "called_at": 1, "calls": 1}
+    ]
+    recording = {"signals": [signal], "calls": calls}
+    found = Diagnosis.model_validate({"recording": recording, "mutation": mutation})
+    shown = select_shown(found)
+    places = order_places(shown, select_recording(found, shown), ())
     assert [one.function for one, *_ in places] == order
 
 
@@ -762,6 +776,22 @@ def test_beside_such_a_change_only_the_locals_that_the_failing_line_names_are_to
     assert answer.locals_omitted == 1
     for unknown in (None, Source(start=48, lines=[], current=50)):
         assert with_named_locals(stop.model_copy(update={"source": unknown})).locals == shown
+
+
+@pytest.mark.parametrize("is_below", [False, True])
+@pytest.mark.parametrize(("above", "told"), [(12, range(3, 18)), (13, [3, *range(8, 19)])])
+def test_beside_such_a_change_a_long_test_is_shown_in_short(
+    above: int, told: Sequence[int], *, is_below: bool
+) -> None:
+    lines = ["def test_bad():", *(f"    x{number} = 0" for number in range(above + 2))]
+    test = Source(start=3, lines=lines, current=3 + above)
+    call = PathCall(path="test_shop.py", line=3 + above, function="test_bad", text="x()")
+    stop = {"call_path": [call], "test_source": [test]} if is_below else {"source": test}
+    answer = DiagnoseAnswer.model_construct(**{"call_path": [], "test_source": [], "source": None, **stop})
+    short = with_short_test(answer)
+    pieces = [*short.test_source, *([short.source] if short.source else [])]
+    assert [number for one in pieces for number, _ in enumerate(one.lines, one.start)] == list(told)
+    assert pieces[-1].lines[pieces[-1].current - pieces[-1].start] == f"    x{above - 1} = 0"
 
 
 async def test_of_a_wrapped_exception_the_function_that_raised_the_first_is_shown(

@@ -91,6 +91,18 @@ async def test_what_is_shown_already_and_other_files_are_left_out() -> None:
     assert await read_definitions(Workspace(), test._replace(path="gone.py")) == []  # type: ignore[arg-type]
 
 
+async def test_the_middle_of_a_long_test_is_shown_unless_it_is_long() -> None:
+    test = LinesOfTest("test_shop.py", {at("import"): "import shop", 5: "}"})
+    texts = await read_definitions(Workspace(), test)  # type: ignore[arg-type] - all that it uses of one
+    assert texts == ['test_shop.py, lines 2-4\n\n3\tRATES = {\n4\t    "de": 7,']
+    for lines in (
+        {1: "", at("class TestShop"): ""},
+        {at("class Order"): "", at("@shop"): ""},
+        {1: "", 3: ""},
+    ):
+        assert await read_definitions(Workspace(), LinesOfTest("test_shop.py", lines)) == []  # type: ignore[arg-type]
+
+
 async def test_there_are_limits() -> None:
     lines = {1000 + number: f"name{number}" for number in range(100)} | {2000: "Order"}
     assert await read_definitions(Workspace(), LinesOfTest("test_shop.py", lines)) == []  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ _FEW = 6
 _CHARACTER = "character "
 _AROUND = 30
 """Characters of a text before and after the first one that differs."""
+_NUMBERS = (bool, int, float, complex)
 _PLAIN = (
     ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator, ast.expr_context
 )  # fmt: skip
@@ -92,7 +93,7 @@ def _first_difference(actual, expected):
     waiting, made = [("", actual, expected, 0)], 0
     while waiting:
         place, one, other, depth = waiting.pop()
-        if is_same(one, other):
+        if is_same(one, other) or _are_equal_numbers(one, other):
             continue
         kind = type(one)
         if kind is not type(other) or is_atom(one):
@@ -111,6 +112,12 @@ def _first_difference(actual, expected):
         waiting[:0] = [part for part in parts if part[1] is _MISSING or part[2] is _MISSING][:1]
         waiting += reversed([part for part in parts if part[1] is not _MISSING and part[2] is not _MISSING])
     return None
+
+
+def _are_equal_numbers(one, other):
+    """True for `0.0` and `0`, `True` and `1`."""
+    are_atoms = is_atom(one) and is_atom(other)  # else their types may define `==`
+    return are_atoms and type(one) in _NUMBERS and type(other) in _NUMBERS and one == other
 
 
 _MISSING = object()

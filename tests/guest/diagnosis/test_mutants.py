@@ -569,6 +569,51 @@ def f(n):
     a.n = n + a.total
     return a.total
 """),
+        ("f([3]) == [3]", (4, "if `not n` were asked for None alone"), """\
+class Notes(list):
+    def __len__(self): return self.clear() or 1
+def f(n):
+    n = Notes(n); n = [] if not n else n
+    return list(iter(n))
+"""),
+        ("f(0) == 0", (2, "if `n` were asked for None alone"), """\
+def f(n):
+    if n and n != 1: return n
+    return 5
+"""),
+        ("f(3) == 4", (7, "with `made.hash = None` after `made = copy(self)`"), """\
+from copy import copy
+class A:
+    def __init__(self, n):
+        self.n = n
+        self.hash = None
+    def next(self):
+        made = copy(self)
+        made.n += 1
+        return made
+    def __hash__(self):
+        self.hash = self.hash or self.n
+        return self.hash
+def f(n):
+    a = A(n)
+    return hash(a) and hash(a.next())
+"""),
+        ("f(3) == 4", (7, "with `.hash = None` for `copy.copy(self)`"), """\
+import copy
+class A:
+    hash = None
+    def next(self):
+        self.n += 1
+        self.hash = self.n - 1
+        return copy.copy(self)
+    def __hash__(self):
+        self.hash = self.hash or self.n
+        return self.hash
+def f(n):
+    a = A()
+    a.n = n
+    return hash(a.next())
+"""),
         ("f({'rate': 7}) == 7", (4, "with `state` for `make_state()`"), """\
 def make_state():
     return {'rate': 1}

@@ -30,7 +30,7 @@ class Odd:
         (DEEP, {"body": [{"id": "a"}, {"id": "b"}]}, ("['body'][1]['span']", "(1, 2)", "nothing")),
         (DEEP, {"body": [{"id": "a"}]}, ("['body'][1]", "{'id': 'b', 'span': (… 2 items)}", "nothing")),
         ([1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 0, 5, 6, 7], ("[3]", "4", "0")),
-        ([0, [1]], [0, [True]], ("[1][0]", "1", "True")),
+        ([0, [1]], [0, ["1"]], ("[1][0]", "1", "'1'")),
         ([[1], [2, 3]], [[1, 9], [2, 4]], ("[1][1]", "3", "4")),
         ({Odd(): 1, "x": [1]}, {"id": 1, "x": [2]}, ("['x'][0]", "1", "2")),
         ("a" * 70 + "b", "a" * 70 + "c", ("character 70", "…'" + "a" * 30 + "b'", "…'" + "a" * 30 + "c'")),
@@ -56,6 +56,10 @@ def test_a_cycle_has_an_end() -> None:
     one.append(one)
     other.append(other)
     assert first_difference(one, other) is None
+
+
+def test_equal_numbers_of_other_types_do_not_differ() -> None:
+    assert first_difference([[0.0, 55], [1, True]], [[0, 55], [1.0, 0]]) == ("[1][1]", "True", "0")
 
 
 def test_the_answer_begins_with_the_difference(diagnose: Diagnose) -> None:

@@ -250,6 +250,19 @@ def _conditions(node, names):
         yield Mutant(node, fields, node.test, LIKELY, text, node.test)
 
 
+def _asked_for_none(node, names):
+    """With a test for None where it is asked for truth, which an empty container or zero has not."""
+    for part in node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]:
+        is_not = isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not)
+        value = part.operand if is_not else part
+        if isinstance(value, READ):
+            asked = expression("_it is None" if is_not else "_it is not None", part, _it=value)
+            values = [asked if one is part else one for one in getattr(node.test, "values", ())]
+            fields = {"values": values} if values else {"test": asked}
+            owner = node.test if values else node
+            yield Mutant(owner, fields, part, AIMED, "if {} were asked for None alone", part)
+
+
 def _filters(node, names):
     for index, one in enumerate(node.ifs):
         rest = [*node.ifs[:index], *node.ifs[index + 1 :]]
@@ -568,6 +581,7 @@ def _first_word(name):
 _MAKERS = (
     ((ast.If, ast.IfExp, ast.While), _conditions),
     (ast.If, _wider),
+    ((ast.If, ast.IfExp), _asked_for_none),
     (ast.comprehension, _filters),
     (ast.BoolOp, _operands),
     (ast.Compare, _comparisons),

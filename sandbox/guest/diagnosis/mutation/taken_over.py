@@ -1,4 +1,4 @@
-"""Changes of methods that make another object of their own one's attributes: with one more of these taken over."""
+"""Changes of methods that make another object of their own one: with one more attribute taken over, or a copy without its value."""
 
 # Nodes with a position are told by their attributes.
 # pyright: reportAttributeAccessIssue=false
@@ -8,13 +8,16 @@ import ast
 
 from ..syntax_trees import own_attribute
 from .definitions import assigned_in
-from .mutant import AIMED, Mutant, blocks_in, last_name, parsed
+from .mutant import AIMED, Mutant, blocks_in, braced, last_name, parsed
 
 _MAX_ATTRIBUTES = 8
 
 
 def taken_over(changed, state, executed):
-    """Yield changes of a method's `Function`: `made.x = self.x` where an object is made of attributes, or is given some."""
+    """Yield changes of a method's `Function`: `made.x = self.x` where an object is made of attributes, or is given some.
+
+    And `made.x = None`, or another first value, where it is made as a copy.
+    """
     function = changed.node
     known = _given_to(function, changed.owner)
     for owner in ast.walk(function):
@@ -27,15 +30,21 @@ def taken_over(changed, state, executed):
             for name, index in last.items():
                 missing = [one for one in state.assigned if one not in known.get(name, ())]
                 for attribute in missing[:_MAX_ATTRIBUTES]:
-                    yield _with_attribute(owner, field, block, index, name, attribute)
+                    yield _with_attribute(owner, field, block, index, name, attribute, f"self.{attribute}")
+            for index, one in enumerate(block):
+                name = _copied_by(one) if one.lineno in executed else None
+                for attribute, value in list(state.initial.items())[:_MAX_ATTRIBUTES] if name else ():
+                    if attribute not in known.get(name, ()):
+                        yield _with_attribute(owner, field, block, index, name, attribute, value)
 
 
-def _with_attribute(owner, field, block, index, name, attribute):
+def _with_attribute(owner, field, block, index, name, attribute, value):
     at, is_returned = block[index], isinstance(block[index], ast.Return)
-    text = f"{name}.{attribute} = self.{attribute}"
+    text = f"{name}.{attribute} = {value}"
     added = parsed(f"_made = _it\n{text}\nreturn _made" if is_returned else text, at, _it=at.value)
     before = block[: index + (not is_returned)]
-    told = f"with `.{attribute} = self.{attribute}` for {{}}" if is_returned else f"with `{text}` after {{}}"
+    told = f".{attribute} = {braced(value)}` for {{}}" if is_returned else f"{braced(text)}` after {{}}"
+    told = f"with `{told}"
     changed = {field: [*before, *added, *block[index + 1 :]]}
     return Mutant(owner, changed, at, AIMED, told, at.value if is_returned else at, added=added)
 
@@ -54,6 +63,17 @@ def _filled_by(statement, owner):
         if name != "self" and target.attr in own:
             return name
     return None
+
+
+def _copied_by(statement):
+    """The variable that a statement sets to a copy of `self`; `_made` if it returns one; else None."""
+    value = statement.value if isinstance(statement, (ast.Assign, ast.Return)) else None
+    if not isinstance(value, ast.Call) or last_name(value.func) not in ("copy", "deepcopy"):
+        return None
+    given = value.args[:1] or [getattr(value.func, "value", None)]
+    if getattr(given[0], "id", None) != "self":
+        return None
+    return "_made" if isinstance(statement, ast.Return) else getattr(statement.targets[0], "id", None)
 
 
 def _is_class(node, owner):
