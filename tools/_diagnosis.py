@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 from sandbox.session.diagnosis import (
@@ -272,11 +272,10 @@ def select_shown(found: Diagnosis) -> Shown:
     is_mended = is_mending(changes, found.mutation)
     if is_mended:
         recording, suspects = recording.model_copy(update={"chain": []}), []
-    if changes and not is_shared:
-        changed = {(one.path, one.function) for one in changes}
-        aliases = [one for one in aliases if (one.changed.path, one.changed.function) in changed]
-    if changes and not is_kept:
-        kept = []
+    if changes and (is_mended or not is_shared):
+        aliases = [one for one in aliases if _is_of(changes, one.changed, one.stored)]
+    if changes and (is_mended or not is_kept):
+        kept = [one for one in kept if is_mended and is_kept and _is_of(changes, one.written, one.read)]
     kept = kept if is_sure or not called else kept[:1]
     if not called:
         links = recording.chain[:_MAX_LINKS]
@@ -299,6 +298,11 @@ def select_recording(found: Diagnosis, shown: Shown) -> Recording:
     signals = [one for one in recording.signals if one.kind not in COMMON]
     update = {**{name: [] for name in leading}, "signals": signals, "chain_class": None}
     return recording.model_copy(update=update)
+
+
+def _is_of(changes: Sequence[CodeChange], *places: Place) -> bool:
+    """True if one of the places is in a function of changes."""
+    return any((one.path, one.function) == (each.path, each.function) for one in places for each in changes)
 
 
 def _with_second_place(aliases: list[Alias]) -> list[Alias]:

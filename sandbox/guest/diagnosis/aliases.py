@@ -169,17 +169,24 @@ def _pairs(events, held, changes, seen):
         earlier = [holder for holder in held if holder.event < change]
         for holder in earlier[-4:]:
             others = [other for other in earlier if (other.owner, other.name) != (holder.owner, holder.name)]
-            if not others and _is_own(events, holder, change, seen):
+            is_given_on = not others and _is_given_on(events, held, holder, change)
+            if not others and not is_given_on and _is_own(events, holder, change, seen):
                 continue
             other_name = holder.last_name != _last_name(through)
-            other_owner = any(other.owner != holder.owner for other in others)
+            other_owner = is_given_on or any(other.owner != holder.owner for other in others)
             if not other_name and not other_owner:
                 continue
             score = 3.0 if _shrinks(events, change) else 1.0
-            score += 2.0 * bool(others) + 1.0 * other_name
+            score += 2.0 * (is_given_on or bool(others)) + 1.0 * other_name
             score += events.site(holder.event).scope is not events.site(change).scope
             of_peers = _is_of_peers(events, holder, others, change)
-            yield score + _OF_PEERS * of_peers, holder, change, through, of_peers
+            yield score + _OF_PEERS * of_peers, holder, change, through, of_peers or is_given_on
+
+
+def _is_given_on(events, held, holder, change):
+    """True if another object gets a container as the same attribute when it has been changed as that of the first one."""
+    later = [one for one in held if one.event > change]
+    return bool(later) and _is_of_peers(events, holder, later, change)
 
 
 def _is_of_peers(events, holder, others, change):

@@ -482,6 +482,44 @@ def test_a_list_that_several_objects_take_for_their_own(diagnose: Diagnose) -> N
     assert sound.recording is not None and not any(one.of_peers for one in sound.recording.aliases)
 
 
+TASKS = """\
+class Task:
+    def __init__(self, name, before=None):
+        self.name = name
+        self.before = before or []
+        self.waits = False
+
+    def wait_for(self, name):
+        if name not in self.before:
+            self.before.append(name)
+            self.waits = True
+
+
+def make(names, before):
+    tasks = []
+    for name in names:
+        tasks.append(Task(name, before))
+        tasks[-1].wait_for("first")
+    return tasks
+"""
+
+
+def test_a_list_that_an_object_has_changed_before_another_one_gets_it(diagnose: Diagnose) -> None:
+    bad = "self.assertTrue(all(one.waits for one in make('ab', ['all'])))"
+    tests = f"import unittest\nfrom shop import *\n\nclass Case(unittest.TestCase):\n    def test_bad(self):\n        {bad}\n"
+    good = "    def test_good(self):\n        self.assertEqual(make('', []), [])\n"
+    found = diagnose({"shop.py": TASKS, "test_shop.py": tests + good}, "test_shop.Case.test_bad")
+    text = render_diagnosis(found).partition("shared objects:\n")[2]
+    stored = "[… 2 items] of several objects stored at shop.py:4 Task.__init__(): self.before = before or []\n"
+    assert text.startswith(f"  {stored}")
+    assert "\n    changed at shop.py:9 Task.wait_for(): self.before.append(name)" in text
+    copied = TASKS.replace("before or []", "list(before or [])")
+    sound = diagnose(
+        {"shop.py": copied, "test_shop.py": f"{tests}        self.fail()\n{good}"}, "test_shop.Case.test_bad"
+    )
+    assert sound.recording is not None and not any(one.of_peers for one in sound.recording.aliases)
+
+
 COMMENTS = """\
 class Comment:
     def __init__(self, text, owner=None):
