@@ -498,8 +498,9 @@ class Task:
 def make(names, before):
     tasks = []
     for name in names:
-        tasks.append(Task(name, before))
-        tasks[-1].wait_for("first")
+        task = Task(name, before)
+        task.wait_for("first")
+        tasks.append(task)
     return tasks
 """
 
