@@ -154,14 +154,18 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
 
 def with_named_locals(answer: DiagnoseAnswer) -> DiagnoseAnswer:
     """With those locals alone that the failing line names, or the lines below it, into which its statement may go on."""
-    source = answer.source
-    statement = source.lines[max(0, source.current - source.start) :] if source else []
-    if not statement:
+    names = _names_of_failing(answer)
+    if not names:
         return answer
-    names = {*re.findall(r"\w+", " ".join(statement))}
     named = [one for one in answer.locals if one.name.partition(".")[0] in names]
     left_out = answer.locals_omitted + len(answer.locals) - len(named)
     return answer.model_copy(update={"locals": named, "locals_omitted": left_out})
+
+
+def _names_of_failing(stop: StopAnswer) -> set[str]:
+    """Names in the failing line, and in the lines below it, into which its statement may go on."""
+    statement = stop.source.lines[max(0, stop.source.current - stop.source.start) :] if stop.source else []
+    return {*re.findall(r"\w+", " ".join(statement))}
 
 
 def with_short_test(answer: DiagnoseAnswer) -> DiagnoseAnswer:
@@ -180,9 +184,15 @@ def with_short_test(answer: DiagnoseAnswer) -> DiagnoseAnswer:
 
 
 def select_called(stop: StopAnswer, told: Shown) -> list[Function]:
-    """Functions that the failing line called; where the diagnosis tells calls or changes, those of test code alone."""
+    """Functions that the failing line called; where the diagnosis tells calls or changes, those of test code alone.
+
+    Beside a change that is mostly at the cause, those of them that the failing line names: nothing that has prepared the test.
+    """
     if not (told.calls or told.changes):
         return stop.called
+    if told.is_mended:
+        names = _names_of_failing(stop)
+        return [one for one in stop.called if one.function in names and is_test_file(one.path)]
     test = stop.call_path[0] if stop.call_path else stop.frame
     return [one for one in stop.called if is_test_file(one.path) or (test and one.path == test.path)]
 

@@ -420,6 +420,17 @@ def test_beside_calls_only_functions_of_test_code_are_shown_as_called(
     assert [one.path for one in select_called(stop, select_shown(found))] == selected
 
 
+def test_beside_a_change_that_is_mostly_at_the_cause_only_functions_of_the_failing_line_are_shown_as_called() -> (
+    None
+):
+    called = [Function(path="test_shop.py", line=1, function=name) for name in ("total", "setUp", "rates")]
+    source = Source(start=9, lines=["x = rates()", "assert (", "    total() == 1", ")"], current=10)
+    stop = StopAnswer.model_construct(source=source, called=called)
+    mutation = {"tried": 9, "passing": 1, "others": 2, "changes": [CHANGE]}
+    shown = select_shown(Diagnosis.model_validate({"mutation": mutation}))
+    assert [one.function for one in select_called(stop, shown)] == ["total"]
+
+
 async def test_a_failing_test_beside_a_passing_one(repo: Path) -> None:
     (text,) = await answers(repo, ("diagnose", {"against": "test_shop.py::test_good"}))
     assert (

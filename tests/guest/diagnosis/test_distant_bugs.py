@@ -511,7 +511,9 @@ def test_a_list_that_an_object_has_changed_before_another_one_gets_it(diagnose: 
     good = "    def test_good(self):\n        self.assertEqual(make('', []), [])\n"
     found = diagnose({"shop.py": TASKS, "test_shop.py": tests + good}, "test_shop.Case.test_bad")
     text = render_diagnosis(found).partition("shared objects:\n")[2]
-    stored = "[… 2 items] of several objects stored at shop.py:4 Task.__init__(): self.before = before or []\n"
+    stored = (
+        "[… 2 items] of several objects stored at shop.py:4 Task.__init__(): self.before = before or []\n"
+    )
     assert text.startswith(f"  {stored}")
     assert "\n    changed at shop.py:9 Task.wait_for(): self.before.append(name)" in text
     copied = TASKS.replace("before or []", "list(before or [])")
