@@ -1,4 +1,4 @@
-"""What a test is about: lines from its middle, and classes and constants of its file that it names."""
+"""Source that tells more of a test: lines from its middle, and classes and constants of its file that it names."""
 
 from __future__ import annotations
 

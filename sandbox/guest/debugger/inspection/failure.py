@@ -4,6 +4,7 @@
 # pyright: reportCallIssue=false, reportArgumentType=false
 from __future__ import annotations
 
+import dis
 import linecache
 import re
 import sys
@@ -11,7 +12,6 @@ import types
 from itertools import islice
 
 from ..isolation.own_frames import is_ours
-from ..tracing.source_lines import lines_of_code
 from . import called_functions, preparation, safe_repr
 from .attributes import attributes, is_code, locals_of
 from .called_functions import NAME, resolve
@@ -287,7 +287,7 @@ def _end_of(frame, lines, line):
     if frame.f_code.co_name == "<module>":
         return len(lines)
     indent = _indent(lines[_start_of(frame, lines, line) - 1])
-    coded = (one for one in lines_of_code(frame.f_code) if one <= len(lines))
+    coded = (one for _, one in dis.findlinestarts(frame.f_code) if one and one <= len(lines))
     end = max(line, _statement_end(lines, line), *coded)
     for number in range(end + 1, min(line + _LONGEST, len(lines)) + 1):
         text = lines[number - 1]

@@ -39,7 +39,7 @@ def find(mutants, filename, definitions):
 
 
 def _of_cached(function, definitions):
-    """What `find` returns for a cached attribute: the lines that may compute it, and that change what it is computed of."""
+    """The same for a cached attribute: the lines that may compute it, and that change what it is computed of."""
     filename = definitions.filename_of(function)
     tree = definitions.trees[filename]
     used = dict.fromkeys(f".{node.attr}" for node in ast.walk(function) if own_attribute(node))
