@@ -11,7 +11,7 @@ from .mutant import FIRST, Mutant, expression, last_name
 _COMPUTED = """(lambda it: (lambda kept: next(
     one for one in [getattr(kept, "fget", None), *vars(kept).values()] if hasattr(one, "__code__")
 )(it))(__import__("inspect").getattr_static(type(it), {name!r})))(_of)"""
-"""What the first function in the descriptor of an attribute gives, whatever that keeps; a property keeps nothing."""
+"""The result of the first function in the descriptor of an attribute, whatever that keeps."""
 
 
 def is_cache(decorator):
