@@ -23,6 +23,7 @@ from sandbox.session.diagnosis import (
     Place,
     ReadAttribute,
     Recording,
+    Signal,
     Spectrum,
     Suspect,
     Written,
@@ -276,6 +277,8 @@ def select_shown(found: Diagnosis) -> Shown:
         aliases = [one for one in aliases if _is_of(changes, one.changed, one.stored)]
     if changes and (is_mended or not is_kept):
         kept = [one for one in kept if is_mended and is_kept and _is_of(changes, one.written, one.read)]
+    if is_mended and is_sure:
+        changes = _confirmed(changes, aliases, kept, recording.signals)
     kept = kept if is_sure or not called else kept[:1]
     if not called:
         links = recording.chain[:_MAX_LINKS]
@@ -298,6 +301,22 @@ def select_recording(found: Diagnosis, shown: Shown) -> Recording:
     signals = [one for one in recording.signals if one.kind not in COMMON]
     update = {**{name: [] for name in leading}, "signals": signals, "chain_class": None}
     return recording.model_copy(update=update)
+
+
+def _confirmed(
+    changes: Sequence[CodeChange],
+    aliases: Sequence[Alias],
+    kept: Sequence[Kept],
+    signals: Sequence[Signal],
+) -> list[CodeChange]:
+    """The changes in functions of the findings if the best one is among them; else all."""
+    places = [
+        *(place for one in aliases for place in (one.stored, one.changed)),
+        *(place for one in kept for place in (one.written, one.read)),
+        *(place for one in signals if one.kind not in (HINT, *COMMON) for place in one.places),
+    ]
+    found = [one for one in changes if _is_of([one], *places)]
+    return found if changes[0] in found else [*changes]
 
 
 def _is_of(changes: Sequence[CodeChange], *places: Place) -> bool:
