@@ -9,6 +9,8 @@ from .events import is_atom
 
 _WEAK, _CONTROL = 3, 5
 _MAX_CHANGES = 40
+_MAX_ARGUMENTS = 200
+"""Events after that of a method's receiver among which the arguments of its call are looked for."""
 _READING = frozenset("get items values keys copy pop popitem popleft index count setdefault".split())
 
 
@@ -179,18 +181,21 @@ def _contents(events, value, event):
 
 
 def arguments_of(events, event):
-    """Arguments of the method call whose receiver is recorded at `event`."""
-    frame, line = events.frame_of[event], events.site(event).line
-    for later in range(event + 1, min(event + 30, len(events))):
+    """Arguments of the method call whose receiver is recorded at `event`, without those of calls among them."""
+    frame, receiver = events.frame_of[event], events.site(event)
+    found, inner = [], set()
+    for later in range(event + 1, min(event + _MAX_ARGUMENTS, len(events))):
         if events.frame_of[later] != frame:
             continue
         site = events.site(later)
-        if site.kind == kinds.ARGUMENT and site.line >= line:
-            yield later
-        elif site.kind not in (kinds.BASE, kinds.ITEM, kinds.KEY, kinds.CALL, *kinds.LOOK_UPS):
-            return
-        elif site.kind == kinds.CALL and site.line == line:
-            return
+        if site.kind == kinds.ARGUMENT and site.line >= receiver.line:
+            found.append(later)
+            inner.update(site.deps)
+        elif site.kind == kinds.CALL and receiver.number not in site.deps:
+            inner.update(site.deps)
+        elif site.kind not in (kinds.BASE, kinds.ITEM, kinds.KEY, *kinds.LOOK_UPS):
+            break
+    return [one for one in found if events.site(one).number not in inner]
 
 
 def _yielded(events, event):

@@ -498,9 +498,8 @@ class Task:
 def make(names, before):
     tasks = []
     for name in names:
-        task = Task(name, before)
-        task.wait_for("first")
-        tasks.append(task)
+        tasks.append(Task(name, before))
+        tasks[-1].wait_for("first")
     return tasks
 """
 
