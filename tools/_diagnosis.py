@@ -275,8 +275,10 @@ def select_shown(found: Diagnosis) -> Shown:
         recording, suspects = recording.model_copy(update={"chain": []}), []
     if changes and (is_mended or not is_shared):
         aliases = [one for one in aliases if _is_of(changes, one.changed, one.stored)]
-    if changes and (is_mended or not is_kept):
-        kept = [one for one in kept if is_mended and is_kept and _is_of(changes, one.written, one.read)]
+    if is_mended:
+        kept = [one for one in kept if is_kept and _is_of(changes, one.written, one.read)]
+    elif changes and not is_kept:
+        kept = []
     if is_mended and is_sure:
         changes = _confirmed(changes, aliases, kept, recording.signals)
     kept = kept if is_sure or not called else kept[:1]

@@ -46,6 +46,10 @@ class Tree:
     def area(self):
         return self.height * self.width
 
+    def merge(self):
+        if self.width is None or self.merged is not None:
+            self.merged = 1
+
     def forget(self):
         registry.remove(self)
         print(self)
@@ -93,6 +97,7 @@ def changes(*wanted: str) -> list[Mutant]:
         (["with `self.levels = None` at its end", "with `1` for `0`"], "levels"),
         (["if `self.levels == {}` were true"], "levels"),  # the file writes it
         (["without `self.width = other.height`"], "height"),
+        (["if `self.width is None or self.merged is not None` were false"], "merged"),  # it writes that
         (["if `self.found` were empty each time", "without `self.width = other.height`"], "found"),
         ([], ""),
     ],

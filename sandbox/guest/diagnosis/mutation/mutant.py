@@ -22,9 +22,8 @@ FIRST, AIMED, LIKELY, POSSIBLE, UNLIKELY = range(-2, 3)
 class Mutant:
     """One change: while it is entered, fields of a node have other values.
 
-    `code`: syntax trees of the code that it is about. `computed_by`: the function that computes the cached attribute that is
-    computed anew. `is_blunt`: it leaves out an effect as a whole, which often hides a
-    fault that is elsewhere.
+    `code`: syntax trees of the code that it is about. `computed_by`: the function of a cached attribute that it computes anew.
+    `is_blunt`: it leaves out an effect as a whole, which often hides a fault that is elsewhere.
     """
 
     __slots__ = (

@@ -60,11 +60,31 @@ def _handed_on(mutants, filename, definitions):
 
 
 def _own_state(mutants, filename, definitions):
-    """Yield (name of the file, name) of the attributes of `self` in the code of changes that the file writes."""
+    """Yield (name of the file, name) of the attributes of `self` in the code of changes that the file writes.
+
+    Those first that the changed function writes itself.
+    """
+    tree = definitions.trees.get(filename)
     nodes = (node for each in mutants for one in each.code for node in ast.walk(one))
-    for name in dict.fromkeys(f".{node.attr}" for node in nodes if own_attribute(node)):
-        if any(is_written for _, is_written in _uses(definitions.trees.get(filename), name)):
+    names = dict.fromkeys(f".{node.attr}" for node in nodes if own_attribute(node))
+    functions = [_function_around(tree, each.line) for each in mutants]
+
+    def is_others(name):
+        return not any(any(lines_that_change(one, name)) for one in functions if one is not None)
+
+    for name in sorted(names, key=is_others):
+        if any(is_written for _, is_written in _uses(tree, name)):
             yield filename, name
+
+
+def _function_around(tree, line):
+    """The innermost function with a line; None if there is none."""
+    found = [
+        one
+        for one in (ast.walk(tree) if tree is not None else ())
+        if isinstance(one, DEFINITIONS) and one.lineno <= line <= (one.end_lineno or 0)
+    ]
+    return max(found, key=lambda one: one.lineno, default=None)
 
 
 def _most_frequent(named):
