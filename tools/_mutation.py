@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sandbox.session.diagnosis import CodeChange, Mutation, Place
 from tools._places import format_place, shorten
+from tools._text import plural
 
 _MAX_FUNCTIONS, _MAX_OF_FUNCTION = 4, 2
 _MANY = 12
@@ -65,8 +66,8 @@ def mutation_lines(found: Mutation | None, shown: Sequence[CodeChange]) -> list[
     head = f"changes with which the test passes ({best}{found.tried} tried)"
     if not found.others:
         return [f"{head}:", *(f"  {_text_of(one)}" for one in shown)]
-    tests = f"{found.others} other test{'s' * (found.others > 1)}"
-    mended = f", how many of {found.failing} that fail now pass" if found.failing else ""
+    tests = plural(found.others, "other test")
+    mended = f", how many of {plural(found.failing, 'other failing test')} pass" if found.failing else ""
     return [
         f"{head}, and how many of {tests} of its file fail then{mended}:",
         *(f"  {_count_of(one, found)}: {_text_of(one)}" for one in shown),

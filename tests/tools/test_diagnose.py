@@ -711,7 +711,7 @@ def test_how_many_of_the_tests_that_fail_too_a_change_mends() -> None:
     mutation = {"tried": 9, "passing": 1, "others": 30, "failing": 2, "changes": [{**CHANGE, "mended": 1}]}
     assert diagnosis(mutation=mutation) == (
         "changes with which the test passes (9 tried), and how many of 30 other tests of its file fail then,"
-        " how many of 2 that fail now pass:\n"
+        " how many of 2 other failing tests pass:\n"
         "  0, 1: shop/cart.py:7 Cart.add(): without `lines.sort()`"
     )
 
