@@ -41,6 +41,8 @@ _MAX_SHORT = 2
 """Characters of texts that stand for each other: modes, keys, separators."""
 _MIN_WORD = 4
 """Characters of the first word that names of like things have in common: `lines_before`, `lines_after`."""
+_MAX_WORDS = 6
+"""Words at the end of a function's name that may be the name of what it makes."""
 _COMPARED = {
     ast.Lt: (ast.LtE, ast.Gt),
     ast.LtE: (ast.Lt,),
@@ -188,8 +190,9 @@ class _Names:
 
     def made_by(self, called):
         """Variables that are there already, by the name of a function that makes one: `state` for `make_state()`."""
-        found = [one for one in self.read if len(one) >= _MIN_WORD and called.endswith("_" + one)]
-        return sorted(found)[:_MAX_NAMES]
+        *words, last = called.rsplit("_", _MAX_WORDS)
+        endings = ["_".join([*words[index:], last]) for index in range(1, len(words) + 1)]
+        return [one for one in endings if len(one) >= _MIN_WORD and one in self.read]
 
     def others(self, name):
         return [one for one in self.locals if one not in (name, "self", "cls")][:_MAX_NAMES]

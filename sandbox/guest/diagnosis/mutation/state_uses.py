@@ -11,7 +11,7 @@ from ..sources import binds, changes, is_named, lines_that_change
 from ..syntax_trees import DEFINITIONS, own_attribute
 from .definitions import assigned_in
 
-_MAX_TOLD = 40
+_MAX_TOLD, _MAX_NAMES = 40, 12
 
 
 def find(mutants, filename, definitions):
@@ -42,7 +42,7 @@ def _of_cached(function, definitions):
     """The same for a cached attribute: the lines that may compute it, and that change what it is computed of."""
     filename = definitions.filename_of(function)
     tree = definitions.trees[filename]
-    used = dict.fromkeys(f".{node.attr}" for node in ast.walk(function) if own_attribute(node))
+    used = _own_attributes([function])
     written = [line for name in used for line, is_written in _uses(tree, name) if is_written]
     computed = [line for line, _ in _uses(tree, f".{function.name}")]
     lines = sorted({*computed, *written, function.lineno})[:_MAX_TOLD]
@@ -65,8 +65,7 @@ def _own_state(mutants, filename, definitions):
     Those first that the changed function writes itself.
     """
     tree = definitions.trees.get(filename)
-    nodes = (node for each in mutants for one in each.code for node in ast.walk(one))
-    names = dict.fromkeys(f".{node.attr}" for node in nodes if own_attribute(node))
+    names = _own_attributes(one for each in mutants for one in each.code)
     functions = [_function_around(tree, each.line) for each in mutants]
 
     def is_others(name):
@@ -75,6 +74,12 @@ def _own_state(mutants, filename, definitions):
     for name in sorted(names, key=is_others):
         if any(is_written for _, is_written in _uses(tree, name)):
             yield filename, name
+
+
+def _own_attributes(code):
+    """The first names of attributes of `self` in syntax trees, with a dot before each."""
+    nodes = (node for one in code for node in ast.walk(one))
+    return list(dict.fromkeys(f".{node.attr}" for node in nodes if own_attribute(node)))[:_MAX_NAMES]
 
 
 def _function_around(tree, line):
