@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _BOUND_METHOD = re.compile(r"<bound method ([\w.]+(?:\.<locals>\.[\w.]+)*) of (?=<)")
 _BUILT_IN = re.compile(
@@ -22,11 +23,11 @@ _DIFF = re.compile(r"[-+?]? (?P<text>.*)|[-+?]?")
 _MARKS = frozenset(" ^+-?")
 _SEQUENCES = re.compile(r"(?:Lists|Tuples|Sequences) differ: ")
 _CUT = re.compile(r"\.\.\.|\[\d+ chars\]")
-_COMPARED = re.compile(r"^assert .* (?:==|!=) |^(?!assert ).* != ")
+_ASSERTED = re.compile(r"assert .* (?:==|!=) ")
 """The line of a message with both sides, or their beginnings."""
 _FOUND = re.compile(r" \+ +(?:where|and) ")
-_ADDED = re.compile(r" : .+")
-"""The text that a test adds to a message of `unittest`."""
+_OTHERS = re.compile(r" *(?:(?:Left|Right) contains |Differing items:|Extra items )")
+"""Headings of pytest of what only one side has, and of items, which may be several."""
 _MAX_WHOLE = 240
 """Characters of a first line that is read at a glance, so that no difference need be pointed out."""
 _MAX_MESSAGE = 20_000
@@ -49,17 +50,35 @@ def shorten_assertion(message: str) -> str:
 
 
 def leave_out_difference(message: str) -> str:
-    """Leave out the difference of both sides, which is told otherwise: the texts of the test and both sides are left.
+    """Leave out the only difference of both sides, which is told otherwise: both sides and how they were found are left.
 
-    So is how their values were found. Texts of other exceptions come back as they are.
+    With several differences, with anything else behind both sides, and of other exceptions it comes back as it is.
     """
     lines = message.split("\n")
-    compared = next((index for index, line in enumerate(lines) if _COMPARED.search(line)), None)
-    if compared is None:
+    asserted = [index for index, line in enumerate(lines) if _ASSERTED.match(line)]
+    compared = asserted[-1] if asserted else 0
+    if not asserted and " != " not in lines[0]:
         return message
     found = [line for line in lines[compared + 1 :] if _FOUND.match(line)]
-    added = _ADDED.search(lines[-1]) if len(lines) > compared + 1 and not found else None
-    return "\n".join([*lines[: compared + 1], *found, *([added[0]] if added else [])])
+    rest = [line for line in lines[compared + 1 :] if line not in found]
+    return "\n".join([*lines[: compared + 1], *found]) if _is_one_difference(rest) else message
+
+
+def _is_one_difference(lines: Sequence[str]) -> bool:
+    """True for the lines by which test frameworks tell one difference, and nothing else."""
+    counts, values = {"-": 0, "+": 0}, 0
+    for line in lines:
+        if line.startswith("First differing element "):
+            values = 2  # each side in a line
+        elif values:
+            values -= 1
+        elif line.lstrip()[:2] in ("- ", "+ "):
+            counts[line.lstrip()[0]] += 1
+        elif line.strip() and not line.startswith(("? ", "  ")):
+            return False
+        if _OTHERS.match(line) or " : " in line:
+            return False
+    return max(counts.values()) <= 1
 
 
 def _tells_all(first: str) -> bool:

@@ -28,7 +28,7 @@ from sandbox.session.diagnosis import (
     Suspect,
     Written,
 )
-from tools._mutation import is_mending, mutation_lines, select_changes
+from tools._mutation import is_changed, is_mending, mutation_lines, select_changes
 from tools._places import format_place, shorten
 from tools._signals import COMMON, HINT, OVERWRITTEN, signal_lines
 
@@ -134,7 +134,7 @@ def _difference_text(one: Difference | None) -> list[str]:
 def _changed_places(shown: Shown) -> list[Place]:
     """Places of the findings that other functions with the same code may share."""
     changes = [one.changed for one in shown.aliases] + [one.written for one in shown.kept]
-    return [*changes, *shown.suspects, *shown.links]
+    return [*changes, *shown.changes, *shown.suspects, *shown.links]
 
 
 def _alike_line(one: Alike) -> str:
@@ -300,7 +300,9 @@ def select_recording(found: Diagnosis, shown: Shown) -> Recording:
     if not shown.is_mended:
         return recording
     leading = ("written", "attributes", "caught", "values", "chain")
-    signals = [one for one in recording.signals if one.kind not in COMMON]
+    signals = [
+        one for one in recording.signals if one.kind not in COMMON or _is_of(shown.changes, *one.places)
+    ]
     update = {**{name: [] for name in leading}, "signals": signals, "chain_class": None}
     return recording.model_copy(update=update)
 
@@ -322,8 +324,8 @@ def _confirmed(
 
 
 def _is_of(changes: Sequence[CodeChange], *places: Place) -> bool:
-    """True if one of the places is in a function of changes."""
-    return any((one.path, one.function) == (each.path, each.function) for one in places for each in changes)
+    """True if one of the places is in a function of changes, or in one inside of it."""
+    return any(is_changed(one, changes) for one in places)
 
 
 def _with_second_place(aliases: list[Alias]) -> list[Alias]:

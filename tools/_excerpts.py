@@ -16,6 +16,7 @@ from tools._places import shorten
 from tools._source_parts import (
     MAX_FUNCTION,
     MAX_SMALL_FILE,
+    VALUE,
     clipped,
     cut_out,
     find_bindings,
@@ -169,6 +170,8 @@ class _Reader:
         if not text or (excerpts and _is_scrap(text)) or self._is_told(place.path, text):
             return
         whole = self._small_file(place.path, len(text))
+        if any(VALUE in one.text for one in self._inside(place.path, whole)):
+            whole = ""  # it would be without these values
         inside = self._inside(place.path, whole or text)
         more = len(whole or text) - sum(len(one.text) for one in inside)
         if not whole and more > self._room and excerpts:
@@ -179,6 +182,17 @@ class _Reader:
         at = excerpts.index(inside[0]) if inside else len(excerpts)
         excerpts.insert(at, Excerpt(place.path, "" if whole else place.function, whole or text))
         self._excerpts = [one for one in excerpts if one not in inside]
+
+    def _values_inside(self, place: Place) -> dict[int, str]:
+        """Line -> values in a function and in those inside of it."""
+        first, last = find_span(place, *self._files[place.path]) or (0, -1)
+        return {
+            line: value
+            for (path, _), values in self._values.items()
+            if path == place.path
+            for line, value in values.items()
+            if first <= line <= last
+        }
 
     def _is_told(self, path: str, text: str) -> bool:
         """True for a function inside of one that is shown whole."""
@@ -197,7 +211,7 @@ class _Reader:
         for one in places:
             if isinstance(one, CodeChange) and 0 < one.line <= len(file[0]):
                 named += [index + 1 for index in find_block(file[0], one.line - 1)]
-        values = self._values.get((place.path, place.function), {})
+        values = self._values_inside(place)
         lines, marks = file
         if (place.path, place.function) in self._changed:
             # A short block that has not run may be where a changed line belongs.

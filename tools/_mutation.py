@@ -75,9 +75,9 @@ def mutation_lines(found: Mutation | None, shown: Sequence[CodeChange]) -> list[
 
 
 def _count_of(one: CodeChange, found: Mutation) -> str:
-    """Number of tests that fail, if the time was not enough for all, also of how many, if none can; that of tests that it mends."""
+    """Number of tests that fail with a change, of how many if not all ran, or that none runs its line; that of tests that it mends."""
     broken = str(one.broken) if one.ran >= found.others else f"{one.broken} of the {one.ran} that ran"
-    broken += " (none runs it)" * one.only_here
+    broken += " (no passing test runs it)" * (one.only_here and not one.broken)
     return f"{broken}, {one.mended}" if found.failing else broken
 
 

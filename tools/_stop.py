@@ -236,7 +236,7 @@ def _exception_text(raised: Raised | None) -> str:
     )
 
 
-def _is_part(text: str, whole: str) -> bool:
+def is_part(text: str, whole: str) -> bool:
     """True if a text is in another one, and not as a part of words."""
     return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", whole) is not None
 
@@ -246,7 +246,7 @@ def _chain_lines(raised: Raised) -> Iterator[str]:
     told, handed_on = " ".join(shorten_assertion(raised.message).split()), dict[str, None]()
     for cause in raised.chain:
         message = " ".join(cause.message.split())
-        is_told = cause.relation == "cause" and message and _is_part(message, told)
+        is_told = cause.relation == "cause" and message and is_part(message, told)
         if is_told and cause is not raised.chain[-1]:
             handed_on[cause.type] = None
             continue

@@ -21,21 +21,23 @@ _NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*")
 _MAX_GAP, _MAX_MIDDLE = 40, 1500
 """Lines and characters from the middle of a test."""
 _QUOTES = re.compile(r"\s*[rRuU]?(?:\"\"\"|''')")
-_HEADS = "class ", "@"
+_ASSIGNED = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*(?::[^=]*)?=(?!=)")
+_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _OPENING, _CLOSING = re.compile(r"[(\[{]"), re.compile(r"[)\]}]")
 
 
 class LinesOfTest(NamedTuple):
-    """Lines of a test that an answer shows: {number: source}."""
+    """Lines of a test that an answer shows: {number: source}; `others`: numbers of further lines of its file that it shows."""
 
     path: str
     lines: dict[int, str]
+    others: frozenset[int] = frozenset()
 
 
 async def read_definitions(session: Session, test: LinesOfTest) -> list[str]:
     """Read the lines between those of a test, and the short classes and constants of the file that it names, in their order there.
 
-    A heading and numbered lines for each. Empty if the file can't be read.
+    A heading and numbered lines for each, but for what is shown already. Empty if the file can't be read.
     """
     names = list(dict.fromkeys(name for line in test.lines.values() for name in _NAME.findall(line)))
     names = names[:_MAX_NAMES]
@@ -63,7 +65,7 @@ def _texts(test: LinesOfTest, lines: Sequence[str], marks: Marks, names: Sequenc
     for name in names:
         first, last = spans.get(name, (0, 0))
         source = list(lines[first - 1 : last] if first else ())
-        is_shown = any(first <= number <= last for number in test.lines)
+        is_shown = any(first <= number <= last for number in (*test.lines, *test.others))
         size = sum(map(len, source))
         if source and not is_shown and len(source) <= _MAX_LINES and size <= min(room, _MAX_CHARACTERS):
             room -= size
@@ -76,17 +78,23 @@ def _classes(lines: Sequence[str], marks: Marks) -> dict[str, tuple[int, int]]:
         one.name: (first, last)
         for one in marks.definitions
         for name, first, last in one.found
-        if name == one.name and first <= len(lines) and lines[first - 1].startswith(_HEADS)
+        if name == one.name and _is_class(lines[first - 1 : last])
     }
+
+
+def _is_class(lines: Sequence[str]) -> bool:
+    """True for a class at the left margin: what follows its decorators there begins it."""
+    heads = (line for line in lines if line[:1].strip() and line[0] not in "@#)]}")
+    return next(heads, "").startswith("class ")
 
 
 def _constants(lines: Sequence[str], names: Sequence[str]) -> dict[str, tuple[int, int]]:
     """{name: first and last line} of the assignments at the left margin, by their first one."""
     found: dict[str, tuple[int, int]] = {}
     for number, line in enumerate(lines, 1):
-        name = line.partition("=")[0].partition(":")[0].strip()
-        is_assigned = "=" in line and line[:1].strip() and name in names and name not in found
-        if is_assigned and (last := _end_of(lines, number)):
+        assigned = _ASSIGNED.match(line)
+        name = assigned["name"] if assigned else ""
+        if name in names and name not in found and (last := _end_of(lines, number)):
             found[name] = (number, last)
     return found
 
@@ -95,9 +103,10 @@ def _end_of(lines: Sequence[str], first: int) -> int:
     """Last line of the statement at a line, by its brackets and triple quotes; 0 if it is long."""
     depth, quotes = 0, 0
     for number in range(first, min(first + _MAX_LINES, len(lines) + 1)):
-        line = lines[number - 1]
-        depth += len(_OPENING.findall(line)) - len(_CLOSING.findall(line))
+        line = lines[number - 1][:_MAX_CHARACTERS]
         quotes += line.count('"""') + line.count("'''")
-        if depth <= 0 and quotes % 2 == 0:
+        code = _TEXT.sub("", line)
+        depth += len(_OPENING.findall(code)) - len(_CLOSING.findall(code))
+        if depth <= 0 and quotes % 2 == 0 and not line.endswith("\\"):
             return number
     return 0

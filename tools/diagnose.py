@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +18,7 @@ from sandbox.session.test_command import PYTEST
 from tools import _session_uris as documents
 from tools._assertions import leave_out_difference
 from tools._run_output import shorten_run_output
-from tools._stop import StopAnswer
+from tools._stop import StopAnswer, is_part
 from tools._stop import answer as stop_answer
 from tools._stop import render as render_stop
 from tools._test_definitions import LinesOfTest, read_definitions
@@ -58,6 +58,10 @@ class DiagnoseAnswer(StopAnswer):
     functions: Annotated[list[str], Truncatable("head", "`view` shows them."), SourceText()] = Field(
         default_factory=list[str]
     )
+    of_test: Annotated[list[str], Truncatable("head", "`view` shows them."), SourceText()] = Field(
+        default_factory=list[str]
+    )
+    """The middle of a long test, short classes and constants that it names."""
     also_failing: list[str] = Field(default_factory=list[str])
     """The first ones; `more_failing` counts the rest."""
     more_failing: int = 0
@@ -145,19 +149,27 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
     passed = _callers_in(answer), _origin_of(answer)
     excerpts = await read_excerpts(session, found, _places_in(answer), room, *passed)
     functions = [one.text for one in excerpts]
-    if not told.is_mended and (test := _test_in(answer)):
-        functions += await read_definitions(session, test)
     called = select_called(whole, told)
     called = list(_not_shown(called, excerpts, room - sum(map(len, functions))))
-    return answer.model_copy(update={"called": called, "functions": functions})
+    test = None if told.is_mended else _test_in(answer, [line for one in excerpts for line in one.lines()])
+    of_test = await read_definitions(session, test) if test else []
+    return answer.model_copy(update={"called": called, "functions": functions, "of_test": of_test})
 
 
 def with_named_locals(answer: DiagnoseAnswer) -> DiagnoseAnswer:
-    """With those locals alone that the failing line names, or the lines below it, into which its statement may go on."""
+    """With those locals alone that the failing line names, or the lines below it, into which its statement may go on.
+
+    But for those whose value is in the message of the failure.
+    """
     names = _names_of_failing(answer)
     if not names:
         return answer
-    named = [one for one in answer.locals if one.name.partition(".")[0] in names]
+    message = answer.exception.message if answer.exception else ""
+    named = [
+        one
+        for one in answer.locals
+        if one.name.partition(".")[0] in names and not is_part(one.value, message)
+    ]
     left_out = answer.locals_omitted + len(answer.locals) - len(named)
     return answer.model_copy(update={"locals": named, "locals_omitted": left_out})
 
@@ -290,12 +302,15 @@ def _places_in(stop: StopAnswer) -> list[tuple[str, int]]:
     return [(one.path, one.line) for one in frames]
 
 
-def _test_in(stop: StopAnswer) -> LinesOfTest | None:
-    """The lines of the test that a stop shows; None if it shows none."""
+def _test_in(stop: StopAnswer, shown: Sequence[tuple[str, int]]) -> LinesOfTest | None:
+    """The lines of the test that a stop shows; None if it shows none. `shown`: path and number of further lines."""
     frame = stop.call_path[0] if stop.call_path else stop.frame
     pieces = [*stop.test_source, *([stop.source] if stop.source and not stop.call_path else [])]
     lines = {number: line for one in pieces for number, line in enumerate(one.lines, one.start)}
-    return LinesOfTest(frame.path, lines) if frame and lines and stop.test else None
+    if not (frame and lines and stop.test):
+        return None
+    others = frozenset(line for path, line in shown if path == frame.path)
+    return LinesOfTest(frame.path, lines, others)
 
 
 def _callers_in(stop: StopAnswer) -> list[Place]:
@@ -324,7 +339,10 @@ def render(answer: DiagnoseAnswer) -> str:
     evaluated = ["expressions:", *(f"  {value}" for value in answer.values)] if answer.values else []
     values = f" ({VALUE} value in the call told)" if any(VALUE in text for text in answer.functions) else ""
     functions = [f"source of functions named above{values}:", *answer.functions] if answer.functions else []
-    return "\n".join([render_stop(answer), *_others(answer), *evaluated, answer.diagnosis, *functions])
+    of_test = ["more of the test:", *answer.of_test] if answer.of_test else []
+    return "\n".join(
+        [render_stop(answer), *_others(answer), *evaluated, answer.diagnosis, *functions, *of_test]
+    )
 
 
 def _others_than(test: str | None, session: Session, told: set[str]) -> tuple[list[str], int]:

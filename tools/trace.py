@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
@@ -15,8 +15,8 @@ from tools._truncation import LIMIT, WIDE_LIMIT, Answer, Truncatable
 
 _EVENTS = 1000
 _TIMEOUT_S, _MAX_TIMEOUT_S = 120.0, 3600.0
-_COMMA = re.compile(r",(?![^(\[{]*[)\]}])")
-"""Between two names; not inside of brackets."""
+_MAX_NAMES = 10_000
+"""Characters of names in one text; a longer one is refused as a name."""
 _RESERVE = 200
 """Characters for a notice."""
 
@@ -54,7 +54,7 @@ async def trace(
     command = entrypoint or session.entrypoint or session.debug_entrypoint
     if test is not None and (not command or command == test):
         command = PYTEST if "::" in test else f"python -m unittest {test}"
-    of = [name.strip() for one in of for name in _COMMA.split(one) if name.strip()]
+    of = [name for one in of for name in split_names(one)]
     report("running it with a trace")
     found = await session.trace(
         command=command or PYTEST,
@@ -68,6 +68,22 @@ async def trace(
     limit = _limit(max_events) - _RESERVE - len(outcome)
     text = await in_thread(render_trace, found, expressions, limit)
     return TraceAnswer.model_construct(outcome=outcome, trace=text)
+
+
+def split_names(text: str) -> Iterator[str]:
+    """The names in a text, between commas that are not in brackets."""
+    if len(text) > _MAX_NAMES:
+        yield text
+        return
+    depth, start = 0, 0
+    for index, character in enumerate(f"{text},"):
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth <= 0:
+            if name := text[start:index].strip():
+                yield name
+            start = index + 1
+    if rest := text[start:].strip():  # of a bracket that is not closed
+        yield rest
 
 
 def _limit(max_events: object) -> int:

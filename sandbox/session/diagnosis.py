@@ -305,7 +305,7 @@ class CodeChange(Place):
     mended: Number = 0
     """Number of other failing tests that pass with it."""
     only_here: bool = False
-    """True if no passing test runs its line, so that it can do no harm there."""
+    """True if no passing test runs its line: that none fails with it says less."""
 
 
 class StateUse(Place):

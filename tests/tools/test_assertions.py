@@ -105,8 +105,17 @@ def test_what_tells_more_than_the_first_line_stays(message: str) -> None:
 @pytest.mark.parametrize(
     ("message", "told"),
     [
-        (LISTS, "Lists differ: [1] != [1, 1]"),
-        (f"{LISTS} : the bill", "Lists differ: [1] != [1, 1]\n : the bill"),
+        (LISTS, LISTS),  # it tells how many more there are
+        ("'a' != 'b'\n- a\n+ b : the bill", "'a' != 'b'\n- a\n+ b : the bill"),
+        ("'a' != 'b'\n- a\n+ b\nsecond line", "'a' != 'b'\n- a\n+ b\nsecond line"),
+        ("'a' != 'b'\n- a\n?  ^\n\n+ b\n?  ^\n", "'a' != 'b'"),
+        ("[1] != [2]\n\nFirst differing element 0:\n1\n2\n\n- [1]\n+ [2]", "[1] != [2]"),
+        (
+            "{} == {}\nassert {'a': 1} == {'a': 2}\n  Differing items:",
+            "{} == {}\nassert {'a': 1} == {'a': 2}\n  Differing items:",
+        ),
+        ("left != right\nassert [1] == [2]\n  - 2\n  + 1", "left != right\nassert [1] == [2]"),
+        ("assert 'a' == 'b'\n  - b\n  - c\n  + a", "assert 'a' == 'b'\n  - b\n  - c\n  + a"),
         ("assert [1] == [2]\n  \n  At index 0 diff: 1 != 2\n  Use -v to get more diff", "assert [1] == [2]"),
         ("the bill\nassert 'a...' == 'b...'\n  \n  - b\n  + a", "the bill\nassert 'a...' == 'b...'"),
         (

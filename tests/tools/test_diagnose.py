@@ -12,7 +12,7 @@ import pytest
 
 from sandbox.errors import NotFound
 from sandbox.session.debugger import Call as PathCall
-from sandbox.session.debugger import Frame, Function, Source, Variable
+from sandbox.session.debugger import Frame, Function, Raised, Source, Variable
 from sandbox.session.diagnosis import Diagnosis, Link, ObjectClass, Place, Recording
 from sandbox.session.workspace import Marks
 from tests.tools.calls import answers
@@ -676,8 +676,12 @@ def test_changes_of_the_code_with_which_the_test_passes_are_told_first() -> None
         "  0: shop/cart.py:7 Cart.add(): without `lines.sort()`\n"
         "  2 of the 4 that ran: shop/cart.py:9 Cart.total(): if `n` were true"
     )
-    mutation["changes"] = [*mutation["changes"][2:3], {**mutation["changes"][3], "only_here": True}]
-    assert "  3 (none runs it): shop/cart.py:12 Cart.clear()" in diagnosis(mutation=mutation)
+    only_here = [{**one, "only_here": True} for one in mutation["changes"]]
+    text = diagnosis(mutation={**mutation, "changes": only_here})
+    assert "  0 (no passing test runs it): shop/cart.py:7 Cart.add()" in text
+    assert "  2 of the 4 that ran: shop/cart.py:9 Cart.total()" in text
+    mutation["changes"] = mutation["changes"][2:]
+    assert "  3: shop/cart.py:12 Cart.clear()" in diagnosis(mutation=mutation)
     del mutation["others"]
     assert "(the best of 3; 300 tried):\n  shop/cart.py:9" in diagnosis(mutation=mutation)
 
@@ -800,9 +804,13 @@ def test_beside_such_a_change_only_the_locals_that_the_failing_line_names_are_to
     source = Source(start=3, lines=["cart = make()", "assert cart.lines == wanted"], current=4)
     names = ["cart.lines", "wanted", "cart", "other"]
     shown = [Variable(name=name, value="1") for name in names]
-    stop = DiagnoseAnswer.model_construct(frame=frame, source=source, locals=shown, locals_omitted=0)
+    stop = DiagnoseAnswer.model_construct(
+        frame=frame, source=source, locals=shown, locals_omitted=0, exception=None
+    )
     answer = with_named_locals(stop)
     assert [one.name for one in answer.locals] == names[:3]
+    told = Raised(type="AssertionError", message="assert 1 == 2")
+    assert with_named_locals(stop.model_copy(update={"exception": told})).locals == []
     assert answer.locals_omitted == 1
     for unknown in (None, Source(start=48, lines=[], current=50)):
         assert with_named_locals(stop.model_copy(update={"source": unknown})).locals == shown

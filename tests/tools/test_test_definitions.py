@@ -18,6 +18,10 @@ TEXT = """
 RATES = 1
 """
 LONG = "{"x" * 600}"
+TOTAL = 1 + \\
+    2
+OPEN: str = "("
+if TOTAL == 3: HAS = True
 MANY = [
 {"    1," * 3}
 {chr(10).join("    1," for _ in range(30))}
@@ -32,13 +36,15 @@ class Order(shop.Order):
 class Line:
     price = 1
 
+@shop.registered
 def make():
-    return Order()
+    class Made: pass
+    return Made()
 
 class TestShop:
     def test_total(self):
         order = make(Order, RATES, self.Line, "Line")
-        assert order.total(TEXT, LONG, MANY, gone) == RATES
+        assert order.total(TEXT, LONG, MANY, gone, HAS) == RATES if TOTAL else OPEN
 '''
 LINES = SOURCE.splitlines()
 
@@ -52,7 +58,8 @@ class Workspace:
     async def read_marked(self, path: str, names: list[str]) -> tuple[SimpleNamespace, Marks]:
         if path != "test_shop.py":
             raise NotFound(path)
-        spans = {"Order": (at("class Order"), 4), "Line": (at("@shop"), 3), "make": (at("def make"), 2)}
+        spans = {"Order": (at("class Order"), 4), "Line": (at("class Line") - 1, 3)}
+        spans["make"] = (at("def make") - 1, 4)
         spans["TestShop"] = (at("class TestShop"), 4)
         found = [
             {"name": name, "found": [(name, first, first + count - 1)]}
@@ -79,15 +86,22 @@ async def test_short_classes_and_constants_that_a_test_names_are_shown_in_its_or
         "test_shop.py Order",
         "test_shop.py RATES",
         "test_shop.py TEXT",
+        "test_shop.py TOTAL",
+        "test_shop.py OPEN",
     ]
     assert texts[1].split("\n")[1:] == ["3\tRATES = {", '4\t    "de": 7,', "5\t}"]
     assert texts[2].endswith('RATES = 1\n8\t"""')
+    assert texts[3].endswith("TOTAL = 1 + \\\n11\t    2")
+    assert texts[4].count("\n") == 1
 
 
 async def test_what_is_shown_already_and_other_files_are_left_out() -> None:
     test = LinesOfTest("test_shop.py", lines_from("class TestShop") | {at("RATES"): "RATES = {"})
     texts = await read_definitions(Workspace(), test)  # type: ignore[arg-type] - all that it uses of one
-    assert [text.split("\n")[0].split()[1] for text in texts] == ["Order", "TEXT"]
+    assert [text.split("\n")[0].split()[1] for text in texts] == ["Order", "TEXT", "TOTAL", "OPEN"]
+    shown = test._replace(others=frozenset([at("OPEN"), at("class Order") + 1]))
+    texts = await read_definitions(Workspace(), shown)  # type: ignore[arg-type]
+    assert [text.split("\n")[0].split()[1] for text in texts] == ["TEXT", "TOTAL"]
     assert await read_definitions(Workspace(), test._replace(path="gone.py")) == []  # type: ignore[arg-type]
 
 

@@ -12,6 +12,7 @@ from sandbox.session.trace import Trace
 from tests.tools.calls import answers
 from tests.tools.conftest import MakeRepo
 from tools._trace import render_outcome, render_trace
+from tools.trace import split_names
 
 pytestmark = pytest.mark.anyio
 
@@ -344,6 +345,20 @@ async def test_the_diagnosed_test_is_traced_until_it_passes(repo: Path) -> None:
     )
     assert more.startswith("1 failed: AssertionError: assert 0 == 6 (test_more.py:3")
     assert first.startswith("1 failed: AssertionError: assert 20 == 61 (test_cart.py:7")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Cart.add", ["Cart.add"]),
+        ("Cart.add, shop/cart.py,", ["Cart.add", "shop/cart.py"]),
+        ("rows[1, (2)], net#2", ["rows[1, (2)]", "net#2"]),
+        ("rows[1, net", ["rows[1, net"]),
+        ("a," * 6000, ["a," * 6000]),
+    ],
+)
+def test_names_in_one_text_are_split(text: str, names: list[str]) -> None:
+    assert list(split_names(text)) == names
 
 
 async def test_a_long_trace_is_folded_and_a_name_without_calls_is_told(repo: Path) -> None:

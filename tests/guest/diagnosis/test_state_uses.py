@@ -122,7 +122,7 @@ def test_lines_that_compute_a_cached_attribute_and_that_change_what_it_is_comput
         changes("if `self.area` were computed anew, line 30"), "tree.py", DEFINITIONS
     )
     lines = SOURCE.splitlines()
-    assert (name, path) == ("area", "tree.py")
+    assert (name, path) == ("area, height, width", "tree.py")
     assert [lines[line - 1].strip() for line, _ in uses] == [
         "self.width = other.height",
         "self.height = 3",

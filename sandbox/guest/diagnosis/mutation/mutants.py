@@ -340,6 +340,16 @@ def _unwrapped(node):
         yield Mutant(node, same, node, likelihood, "with {} for {}", value, node)
 
 
+def _made_before(node, names):
+    """With a variable that is there already for a call that makes one: `state` for `make_state()`."""
+    given = [getattr(one, "id", "") for one in node.args]
+    for name in names.made_by(last_name(node.func) or ""):
+        if name not in given:
+            same = {"func": expression("[_it].pop", node, _it=expression(name, node))}
+            fields = {**same, "args": [], "keywords": []}
+            yield Mutant(node, fields, node, AIMED, "with `" + name + "` for {}", node)
+
+
 def _one_more(node):
     """With another length: one more, one less."""
     for number in (1, -1):
@@ -369,9 +379,7 @@ def _calls(node, names):
     yield from _deep_copies(node)
     if node not in names.effects:
         yield from _unwrapped(node)
-    for name in names.made_by(last_name(node.func) or ""):
-        same = {"func": expression("[_it].pop", node, _it=expression(name, node)), "args": [], "keywords": []}
-        yield Mutant(node, same, node, AIMED, "with `" + name + "` for {}", node)
+        yield from _made_before(node, names)
     called = getattr(node.func, "attr", None)
     if getattr(node.func, "id", None) == "len" and len(node.args) == 1:
         yield from _one_more(node)

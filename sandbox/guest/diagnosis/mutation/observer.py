@@ -207,8 +207,7 @@ class MutationObserver:
         """The changes with which the test passes, those first with which the others do, too, also such as fail without it."""
         passing = [(*child.of_others(), child.mended(), *rest) for child, *rest in tried if child.has_passed]
         passing.sort(key=lambda one: (one[0], -one[2], one[4].is_blunt, -one[1]))
-        told = []
-        only_here = {(path, line) for path, line, _, runs in self._spectrum["lines"] if not runs}
+        told, only_here = [], self._only_here()
         for broken, ran, mended, function, mutant in passing[:_MAX_TOLD]:
             lines = self._sources.lines(function.filename)
             told.append(
@@ -223,6 +222,13 @@ class MutationObserver:
                 }
             )
         return {"passing": len(passing), "changes": told, "state": self._state(told, passing, definitions)}
+
+    def _only_here(self):
+        """(path, line) of the lines that no passing test runs, and nothing before the tests."""
+        if self._spectrum["cut"]:
+            return set()  # not all tests have run
+        found = {(path, line) for path, line, _, runs in self._spectrum["lines"] if not runs}
+        return found.difference(map(tuple, self._spectrum["outside"]))
 
     def _state(self, told, passing, definitions):
         """The state that the changes are about, with its uses; None if there is none."""

@@ -39,14 +39,15 @@ def find(mutants, filename, definitions):
 
 
 def _of_cached(function, definitions):
-    """The same for a cached attribute: the lines that may compute it, and that change what it is computed of."""
+    """The same for a cached attribute and what it is computed of: the lines that may compute it, and that change the latter."""
     filename = definitions.filename_of(function)
     tree = definitions.trees[filename]
     used = _own_attributes([function])
     written = [line for name in used for line, is_written in _uses(tree, name) if is_written]
     computed = [line for line, _ in _uses(tree, f".{function.name}")]
     lines = sorted({*computed, *written, function.lineno})[:_MAX_TOLD]
-    return function.name, filename, [(line, True) for line in lines]
+    names = ", ".join([function.name, *(name.lstrip(".") for name in used)])
+    return names, filename, [(line, True) for line in lines]
 
 
 def _handed_on(mutants, filename, definitions):
