@@ -23,7 +23,6 @@ from sandbox.session.diagnosis import (
     Place,
     ReadAttribute,
     Recording,
-    Signal,
     Spectrum,
     Suspect,
     Written,
@@ -279,8 +278,6 @@ def select_shown(found: Diagnosis) -> Shown:
         kept = [one for one in kept if is_kept and _is_of(changes, one.written, one.read)]
     elif changes and not is_kept:
         kept = []
-    if is_mended and is_sure:
-        changes = _confirmed(changes, aliases, kept, recording.signals)
     kept = kept if is_sure or not called else kept[:1]
     if not called:
         links = recording.chain[:_MAX_LINKS]
@@ -305,22 +302,6 @@ def select_recording(found: Diagnosis, shown: Shown) -> Recording:
     ]
     update = {**{name: [] for name in leading}, "signals": signals, "chain_class": None}
     return recording.model_copy(update=update)
-
-
-def _confirmed(
-    changes: Sequence[CodeChange],
-    aliases: Sequence[Alias],
-    kept: Sequence[Kept],
-    signals: Sequence[Signal],
-) -> list[CodeChange]:
-    """The changes in functions of the findings if the best one is among them; else all."""
-    places = [
-        *(place for one in aliases for place in (one.stored, one.changed)),
-        *(place for one in kept for place in (one.written, one.read)),
-        *(place for one in signals if one.kind not in (HINT, *COMMON) for place in one.places),
-    ]
-    found = [one for one in changes if _is_of([one], *places)]
-    return found if changes[0] in found else [*changes]
 
 
 def _is_of(changes: Sequence[CodeChange], *places: Place) -> bool:

@@ -420,25 +420,6 @@ def test_beside_calls_only_functions_of_test_code_are_shown_as_called(
     assert [one.path for one in select_called(stop, select_shown(found))] == selected
 
 
-@pytest.mark.parametrize(
-    ("signal", "told"),
-    [
-        ({"kind": "not_set", "function": "Cart.add"}, ["Cart.add"]),
-        ({"kind": "not_set", "function": "Cart.total"}, ["Cart.add", "Cart.total"]),
-        ({"kind": "unused", "function": "Cart.add"}, ["Cart.add", "Cart.total"]),
-    ],
-)
-def test_of_such_changes_those_that_another_finding_confirms_are_told(
-    signal: dict[str, Any], told: list[str]
-) -> None:
-    place = {"path": "shop/cart.py", "line": 7, "function": signal["function"]}
-    recording = {"signals": [{"kind": signal["kind"], "name": "x", "places": [place, place]}]}
-    changes = [CHANGE, {**CHANGE, "line": 20, "function": "Cart.total"}]
-    mutation = {"tried": 9, "passing": 2, "others": 2, "changes": changes}
-    shown = select_shown(Diagnosis.model_validate({"recording": recording, "mutation": mutation}))
-    assert [one.function for one in shown.changes] == told
-
-
 def test_beside_a_change_that_is_mostly_at_the_cause_only_functions_of_the_failing_line_are_shown_as_called() -> (
     None
 ):
