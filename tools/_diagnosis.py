@@ -29,7 +29,7 @@ from sandbox.session.diagnosis import (
 )
 from tools._mutation import is_changed, is_mending, mutation_lines, select_changes
 from tools._places import format_place, shorten
-from tools._signals import COMMON, HINT, OVERWRITTEN, signal_lines
+from tools._signals import COMMON, OVERWRITTEN, WEAK, signal_lines
 
 _MAX_SUSPECTS = 4
 _MAX_KEPT = 2
@@ -60,7 +60,7 @@ def render_diagnosis(found: Diagnosis) -> str:
     the way back; the calls that matter most; findings that are not sure.
     """
     shown = select_shown(found)
-    recording = select_recording(found, shown)
+    recording = shown.recording
     named = {one.function for one in _changed_places(shown)}
     findings = [*_aliases_text(shown.aliases), *_kept_text(shown.kept)]
     parts = [
@@ -240,6 +240,8 @@ class Shown(NamedTuple):
     links: list[Link]
     calls: list[Call]
     changes: list[CodeChange]
+    recording: Recording
+    """The rest, as far as it is told: nothing that leads to the cause where a change is mostly at it."""
     is_sure: bool
     """True if a signal, a shared object or kept state is likely enough to come before the calls."""
     is_mended: bool = False
@@ -257,21 +259,21 @@ def select_shown(found: Diagnosis) -> Shown:
     suspects = recording.suspects or spectrum.suspects
     called = {(one.path, one.function) for one in recording.calls}
     if any(one.refused for one in recording.chain):
-        return Shown([], [], [], recording.chain[:1], [], [], is_sure=False)
+        return Shown([], [], [], recording.chain[:1], [], [], recording, is_sure=False)
     aliases = _with_second_place(recording.aliases)
     aliases = [] if called and not any(_is_among(one, called) for one in aliases) else aliases
     is_shared = bool(aliases) and aliases[0].score >= _SURE_ALIAS
-    is_signal = any(one.kind not in (HINT, *COMMON) for one in recording.signals)
+    is_signal = any(one.kind not in WEAK for one in recording.signals)
     kept = _select_kept(recording.kept, _SURE if aliases or is_signal else _LEAST)
     is_kept = bool(kept) and kept[0].score >= _SURE
-    explained = any(one.kind not in (HINT, OVERWRITTEN, *COMMON) for one in recording.signals)
+    explained = any(one.kind not in (OVERWRITTEN, *WEAK) for one in recording.signals)
     if explained or (is_kept and not is_shared):
         aliases = []
     is_sure = is_signal or is_kept or is_shared
     changes = select_changes(found.mutation)
     is_mended = is_mending(changes, found.mutation)
     if is_mended:
-        recording, suspects = recording.model_copy(update={"chain": []}), []
+        recording, suspects = _without_way(recording, changes), []
     if changes and (is_mended or not is_shared):
         aliases = [one for one in aliases if _is_of(changes, one.changed, one.stored)]
     if is_mended:
@@ -281,25 +283,22 @@ def select_shown(found: Diagnosis) -> Shown:
     kept = kept if is_sure or not called else kept[:1]
     if not called:
         links = recording.chain[:_MAX_LINKS]
-        return Shown(aliases, kept, suspects[:_MAX_SUSPECTS], links, [], changes, is_sure, is_mended)
+        return Shown(
+            aliases, kept, suspects[:_MAX_SUSPECTS], links, [], changes, recording, is_sure, is_mended
+        )
     is_finding = bool(is_sure or kept or aliases or changes)
     few = 0 if is_finding else _FEW_LINKS
     links = recording.chain[: _MAX_LINKS if recording.chain_of_value and not is_finding else few]
     most = _MAX_BESIDE if is_sure else _MAX_BESIDE_UNSURE if is_finding else _MAX_CALLS
     most = min(most, _MAX_OF_CHANGES) if changes else most
     calls = [] if is_mended else _select_calls(recording.calls, most)
-    return Shown(aliases, kept, [], links, calls, changes, is_sure, is_mended)
+    return Shown(aliases, kept, [], links, calls, changes, recording, is_sure, is_mended)
 
 
-def select_recording(found: Diagnosis, shown: Shown) -> Recording:
-    """Select what is told of the recording: nothing that leads to the cause where a change is mostly at it."""
-    recording = found.recording or Recording()
-    if not shown.is_mended:
-        return recording
+def _without_way(recording: Recording, changes: Sequence[CodeChange]) -> Recording:
+    """The recording without what only leads to the cause, and without common signals elsewhere than at the changes."""
     leading = ("written", "attributes", "caught", "values", "chain")
-    signals = [
-        one for one in recording.signals if one.kind not in COMMON or _is_of(shown.changes, *one.places)
-    ]
+    signals = [one for one in recording.signals if one.kind not in COMMON or _is_of(changes, *one.places)]
     update = {**{name: [] for name in leading}, "signals": signals, "chain_class": None}
     return recording.model_copy(update=update)
 

@@ -10,7 +10,7 @@ from sandbox.host_files import in_thread
 from sandbox.session.diagnosis import CodeChange, Diagnosis, Helper, Place, Recording, State
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
-from tools._diagnosis import select_recording, select_shown
+from tools._diagnosis import select_shown
 from tools._named_places import order_places
 from tools._places import shorten
 from tools._source_parts import (
@@ -109,7 +109,7 @@ class _Reader:
         origin: Place | None,
     ) -> None:
         told = select_shown(found)
-        recording = select_recording(found, told)
+        recording = told.recording
         is_refused = any(one.refused for one in told.links)
         self._session, self._shown, self._room = session, shown, room
         self._wanted = order_places(told, recording, callers, origin)[: 1 if is_refused else None]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sandbox.session.diagnosis import Alias, Alike, Kept, Place, Recording
 from tools._diagnosis import Shown
 from tools._mutation import is_changed
-from tools._signals import COMMON, HINT
+from tools._signals import COMMON, HINT, WEAK
 
 _AHEAD = 4
 """Functions of calls that are shown before those of a finding that is not sure."""
@@ -45,7 +45,7 @@ def order_places(
         *refused,
         *_with_alike(harmless, recording.alike),
         *([origin] if origin else []),
-        *(place for one in recording.signals if one.kind not in (HINT, *COMMON) for place in one.places),
+        *(place for one in recording.signals if one.kind not in WEAK for place in one.places),
         *_with_alike(others, recording.alike),
         *recording.written,
         *(place for one in recording.signals if one.kind == HINT for place in one.places),

@@ -12,6 +12,8 @@ HINT, OVERWRITTEN = "other_order", "was_expected"
 """Kinds of a signal that tells where to look, but not what is wrong; and of one beside which a shared object tells why."""
 COMMON = "unused", "stale"
 """Kinds of signals that programs without a fault have, too."""
+WEAK = (HINT, *COMMON)
+"""Kinds that are no finding by themselves."""
 
 
 def signal_lines(found: Sequence[Signal]) -> list[str]:

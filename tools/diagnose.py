@@ -12,7 +12,7 @@ from pydantic import Field
 
 from sandbox.errors import InvalidArgument, PdboxError
 from sandbox.host_files import in_thread
-from sandbox.session.debugger import Frame, Function, StopReply
+from sandbox.session.debugger import Frame, Function, Source, StopReply
 from sandbox.session.session import Session
 from sandbox.session.test_command import PYTEST
 from tools import _session_uris as documents
@@ -151,8 +151,11 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
     functions = [one.text for one in excerpts]
     called = select_called(whole, told)
     called = list(_not_shown(called, excerpts, room - sum(map(len, functions))))
-    test = None if told.is_mended else _test_in(answer, [line for one in excerpts for line in one.lines()])
-    of_test = await read_definitions(session, test) if test else []
+    of_test = list[str]()
+    # Not by the answer, which doesn't tell a test that the client has named.
+    if session.diagnosed and not told.is_mended:
+        test = _test_in(answer, [line for one in excerpts for line in one.lines()])
+        of_test = await read_definitions(session, test) if test else []
     return answer.model_copy(update={"called": called, "functions": functions, "of_test": of_test})
 
 
@@ -182,8 +185,7 @@ def _names_of_failing(stop: StopAnswer) -> set[str]:
 
 def with_short_test(answer: DiagnoseAnswer) -> DiagnoseAnswer:
     """With the first line of a long test, and those just before the failing one."""
-    shown = answer.test_source if answer.call_path else [*answer.test_source, answer.source]
-    pieces = [one for one in shown if one]
+    pieces = _pieces_of_test(answer)
     if not pieces or pieces[-1].current - pieces[0].start <= _MANY_BEFORE:
         return answer
     first, last = pieces[0], pieces[-1]
@@ -193,6 +195,11 @@ def with_short_test(answer: DiagnoseAnswer) -> DiagnoseAnswer:
     if answer.call_path:
         return answer.model_copy(update={"test_source": [head, tail]})
     return answer.model_copy(update={"test_source": [head], "source": tail})
+
+
+def _pieces_of_test(stop: StopAnswer) -> list[Source]:
+    """The parts of the test's source: with a path to the failure the last one is not where it has stopped."""
+    return [*stop.test_source, *([stop.source] if stop.source and not stop.call_path else [])]
 
 
 def select_called(stop: StopAnswer, told: Shown) -> list[Function]:
@@ -305,9 +312,10 @@ def _places_in(stop: StopAnswer) -> list[tuple[str, int]]:
 def _test_in(stop: StopAnswer, shown: Sequence[tuple[str, int]]) -> LinesOfTest | None:
     """The lines of the test that a stop shows; None if it shows none. `shown`: path and number of further lines."""
     frame = stop.call_path[0] if stop.call_path else stop.frame
-    pieces = [*stop.test_source, *([stop.source] if stop.source and not stop.call_path else [])]
-    lines = {number: line for one in pieces for number, line in enumerate(one.lines, one.start)}
-    if not (frame and lines and stop.test):
+    lines = {
+        number: line for one in _pieces_of_test(stop) for number, line in enumerate(one.lines, one.start)
+    }
+    if not (frame and lines):
         return None
     others = frozenset(line for path, line in shown if path == frame.path)
     return LinesOfTest(frame.path, lines, others)

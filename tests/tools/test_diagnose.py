@@ -17,7 +17,7 @@ from sandbox.session.diagnosis import Diagnosis, Link, ObjectClass, Place, Recor
 from sandbox.session.workspace import Marks
 from tests.tools.calls import answers
 from tests.tools.conftest import MakeRepo
-from tools._diagnosis import render_diagnosis, select_recording, select_shown
+from tools._diagnosis import render_diagnosis, select_shown
 from tools._excerpts import read_excerpts
 from tools._named_places import order_places
 from tools._source_parts import cut_out
@@ -285,6 +285,16 @@ async def test_one_call_goes_from_nothing_to_the_cause(repo: Path) -> None:
     assert "22\t    while len(lines) > 1:\n23\t        lines.pop()" in text
     assert text.count("def defer") == text.count("def test_bad") == 1
     assert "1" in after  # the session stands at the failure
+
+
+@pytest.mark.parametrize("arguments", [{}, {"test": "test_shop.py::test_rate"}])
+async def test_what_the_test_names_of_its_file_is_shown(
+    make_repo: MakeRepo, arguments: dict[str, str]
+) -> None:
+    tests = "from shop import rate\n\nRATES = {'de': 7}\n\ndef test_rate():\n    assert rate('de') == RATES['de']\n"
+    repo = make_repo({"shop.py": "def rate(country):\n    return len(country)\n", "test_shop.py": tests})
+    (text,) = await answers(repo, ("diagnose", arguments))
+    assert text.endswith("\nmore of the test:\ntest_shop.py RATES\n3\tRATES = {'de': 7}")
 
 
 async def test_other_failing_tests_are_named(make_repo: MakeRepo) -> None:
@@ -743,7 +753,7 @@ def test_a_change_without_harm_comes_before_signals_and_others_behind_them(
     recording = {"signals": [signal], "calls": calls}
     found = Diagnosis.model_validate({"recording": recording, "mutation": mutation})
     shown = select_shown(found)
-    places = order_places(shown, select_recording(found, shown), ())
+    places = order_places(shown, shown.recording, ())
     assert [one.function for one, *_ in places] == order
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 
-from .mutant import FIRST, Mutant, expression, last_name
+from .mutant import FIRST, Mutant, expression, holding, last_name
 
 _COMPUTED = """(lambda it: (lambda kept: next(
     one for one in [getattr(kept, "fget", None), *vars(kept).values()] if hasattr(one, "__code__")
@@ -45,8 +45,7 @@ def without_cache(node, line):
 
 def computed_anew(node, function, line):
     """With the value of a cached attribute as it is now. `function` computes it, a decorator at `line` keeps it."""
-    holder = f"__import__('types').SimpleNamespace({node.attr}=_value)"
     value = expression(_COMPUTED.format(name=node.attr), node, _of=node.value)
-    fields = {"value": expression(holder, node, _value=value)}
+    fields = {"value": holding(node, value)}
     text = "if {} were computed anew, line " + str(line)
     yield Mutant(node, fields, node, FIRST, text, node, computed_by=function)

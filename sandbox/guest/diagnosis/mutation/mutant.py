@@ -106,6 +106,12 @@ def copying(name):
     return f"{name} = __import__('copy').copy({name})"
 
 
+def holding(attribute, value):
+    """An object that has a value as an attribute, for one whose attribute is read; not a private one, whose name its class changes."""
+    holder = f"__import__('types').SimpleNamespace({attribute.attr}=_value)"
+    return expression(holder, attribute, _value=value)
+
+
 def copied(node):
     return expression("__import__('copy').copy(_it)", node, _it=node)
 

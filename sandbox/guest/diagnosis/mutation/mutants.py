@@ -10,6 +10,16 @@ import copy
 
 from ..syntax_trees import has_docstring, own_attribute
 from .caches import computed_anew, without_cache
+from .conditions import (
+    asked_by,
+    asked_for_none,
+    comparisons,
+    conditions,
+    is_flag,
+    only_outcome,
+    operands,
+    wider,
+)
 from .insertions import insertions_of
 from .lifetimes import counted_anew, put_back, read_anew, reset_beside, taken_anew
 from .mutant import (
@@ -26,7 +36,7 @@ from .mutant import (
     copying,
     expression,
     has_run,
-    is_docstring,
+    holding,
     last_name,
     local_names,
     parsed,
@@ -43,27 +53,6 @@ _MIN_WORD = 4
 """Characters of the first word that names of like things have in common: `lines_before`, `lines_after`."""
 _MAX_WORDS = 6
 """Words at the end of a function's name that may be the name of what it makes."""
-_COMPARED = {
-    ast.Lt: (ast.LtE, ast.Gt),
-    ast.LtE: (ast.Lt,),
-    ast.Gt: (ast.GtE, ast.Lt),
-    ast.GtE: (ast.Gt,),
-    ast.Is: (ast.Eq,),
-    ast.Eq: (ast.NotEq,),
-    ast.NotEq: (ast.Eq,),
-    ast.IsNot: (ast.NotEq,),
-    ast.In: (ast.NotIn,),
-    ast.NotIn: (ast.In,),
-}
-_SILENT = (ast.Pass, ast.Continue, ast.Global, ast.Nonlocal)
-"""Statements whose lines some versions of Python don't tell of."""
-_EFFECTIVE = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
-_ASKING = ("isinstance", "issubclass", "hasattr", "callable", "len", "type")
-"""Functions without effects."""
-_OPPOSITE = {ast.Eq, ast.NotEq}, {ast.In, ast.NotIn}
-_SIGNS = {
-    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.NotIn: "not in",
-}  # fmt: skip
 _CALCULATED = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -155,10 +144,10 @@ class _Names:
         """Assignments in loops."""
         for node in ast.walk(function):
             if isinstance(node, ast.If):
-                outcome = None if at_any_time is None else _only_outcome(node, at_any_time)
+                outcome = None if at_any_time is None else only_outcome(node, at_any_time)
                 if outcome is not None:
                     self.settled[node.test] = outcome
-                self.flags.update({dump: one for dump, one in _asked(node.test).items() if _is_flag(one)})
+                self.flags.update({dump: one for dump, one in asked_by(node.test).items() if is_flag(one)})
             elif isinstance(node, (ast.For, ast.While)):
                 self.repeated.update(one for one in ast.walk(node) if isinstance(one, ast.Assign))
             elif isinstance(node, ast.Expr):
@@ -203,101 +192,11 @@ def _hands_out(value):
     return isinstance(value, READ) or (isinstance(value, ast.Call) and not _is_class(value.func))
 
 
-def _only_outcome(node, executed):
-    """The only outcome that the condition of an `if` had, by the lines that have run; None if it may have had both.
-
-    None, too, for one with calls: without them, more would be different.
-    """
-
-    def is_left_out(block):
-        is_told = any(not isinstance(one, _SILENT) and not is_docstring(one) for one in block)
-        if not is_told or block[0].lineno <= node.test.end_lineno:
-            return False  # its lines don't tell
-        return executed.isdisjoint(range(block[0].lineno, block[-1].end_lineno + 1))
-
-    for one in ast.walk(node.test):
-        if isinstance(one, _EFFECTIVE) and last_name(getattr(one, "func", None)) not in _ASKING:
-            return None
-    if is_left_out(node.body):
-        return False
-    return True if is_left_out(node.orelse) else None
-
-
-def _asked(test):
-    """{dump: part} of the parts of a condition."""
-    return {ast.dump(one): one for one in (test.values if isinstance(test, ast.BoolOp) else [test])}
-
-
-def _is_flag(part):
-    return isinstance(part, (ast.Name, ast.Attribute))
-
-
-def _wider(node, names):
-    """With another variable or attribute that the function asks for elsewhere, where one is asked for."""
-    asked = _asked(node.test)
-    if not all(map(_is_flag, asked.values())):
-        return
-    for flag in [one for dump, one in names.flags.items() if dump not in asked][:_MAX_NAMES]:
-        either = expression("_a or _b", node.test, _a=node.test, _b=flag)
-        yield Mutant(node, {"test": either}, node.test, AIMED, "if {} were enough for {}", flag, node.test)
-
-
-def _conditions(node, names):
-    for outcome in (True, False):
-        if isinstance(node.test, ast.Constant) or (isinstance(node, ast.While) and outcome):
-            continue
-        if names.settled.get(node.test) == outcome:
-            continue  # it is so
-        fields = {"test": ast.copy_location(ast.Constant(value=outcome), node.test)}
-        text = "if {} were " + ("true" if outcome else "false")
-        yield Mutant(node, fields, node.test, LIKELY, text, node.test)
-
-
-def _asked_for_none(node, names):
-    """With a test for None where it is asked for truth, which an empty container or zero has not."""
-    for part in node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]:
-        is_not = isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not)
-        value = part.operand if is_not else part
-        if isinstance(value, READ):
-            asked = expression("_it is None" if is_not else "_it is not None", part, _it=value)
-            values = [asked if one is part else one for one in getattr(node.test, "values", ())]
-            fields = {"values": values} if values else {"test": asked}
-            owner = node.test if values else node
-            yield Mutant(owner, fields, part, AIMED, "if {} were asked for None alone", part)
-
-
 def _filters(node, names):
     for index, one in enumerate(node.ifs):
         rest = [*node.ifs[:index], *node.ifs[index + 1 :]]
         yield Mutant(node, {"ifs": rest}, one, LIKELY, "without the condition {}", one)
     yield from _loops(node, names)
-
-
-def _operands(node, names):
-    is_all = isinstance(node.op, ast.And)
-    has_whole_outcome = names.settled.get(node) == is_all  # then each part has it, too
-    for index, one in enumerate(node.values if not has_whole_outcome else ()):
-        neutral = ast.copy_location(ast.Constant(value=is_all), one)
-        values = [*node.values[:index], neutral, *node.values[index + 1 :]]
-        yield Mutant(node, {"values": values}, one, LIKELY, "without {} in {}", one, node)
-    first, second = node.values[0], node.values[-1]
-    if len(node.values) > 2:
-        return
-    if isinstance(node.op, ast.Or) and isinstance(first, (*READ, ast.Call)):
-        chosen = expression("_a if _a is not None else _b", node, _a=first, _b=second)
-        yield Mutant(
-            node, {"values": [chosen, chosen]}, node, AIMED, "with {} only where {} is None", second, first
-        )
-    yield Mutant(node, {"values": [second, first]}, node, POSSIBLE, "with {} before {}", second, first)
-
-
-def _comparisons(node, names):
-    if len(node.ops) == 1:
-        for kind in _COMPARED.get(type(node.ops[0]), ()):
-            if node in names.settled and {kind, type(node.ops[0])} in _OPPOSITE:
-                continue  # as if the condition had its other outcome
-            sign = _SIGNS[kind]
-            yield Mutant(node, {"ops": [kind()]}, node, LIKELY, "with `" + sign + "` in {}", node)
 
 
 def _operators(node, names):
@@ -578,11 +477,7 @@ def _stand_ins(node, names):
 
 
 def _in_place_of(attribute, value, text):
-    """With another value of an attribute that is read; not of a private one, whose name its class changes."""
-    holder = expression(
-        f"__import__('types').SimpleNamespace({attribute.attr}=_value)", attribute, _value=value
-    )
-    return Mutant(attribute, {"value": holder}, attribute, AIMED, text, attribute)
+    return Mutant(attribute, {"value": holding(attribute, value)}, attribute, AIMED, text, attribute)
 
 
 def _first_word(name):
@@ -590,12 +485,12 @@ def _first_word(name):
 
 
 _MAKERS = (
-    ((ast.If, ast.IfExp, ast.While), _conditions),
-    (ast.If, _wider),
-    ((ast.If, ast.IfExp), _asked_for_none),
+    ((ast.If, ast.IfExp, ast.While), conditions),
+    (ast.If, wider),
+    ((ast.If, ast.IfExp), asked_for_none),
     (ast.comprehension, _filters),
-    (ast.BoolOp, _operands),
-    (ast.Compare, _comparisons),
+    (ast.BoolOp, operands),
+    (ast.Compare, comparisons),
     ((ast.BinOp, ast.AugAssign), _operators),
     (ast.Call, _calls),
     (ast.Dict, _merges),

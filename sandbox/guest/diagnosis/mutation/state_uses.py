@@ -23,9 +23,9 @@ def find(mutants, filename, definitions):
     functions write whose calls are left out, or an attribute of the object itself that is in the best change and that the file
     writes.
     """
-    named = [{(filename, name): writes for name, writes in _state_in(one.code).items()} for one in mutants]
     if mutants and mutants[0].computed_by:
         return _of_cached(mutants[0].computed_by, definitions)
+    named = [{(filename, name): writes for name, writes in _state_in(one.code).items()} for one in mutants]
     found = (
         next(_handed_on(mutants[:1], filename, definitions), None)
         or _most_frequent(named)
