@@ -60,6 +60,8 @@ _MAX_NAMED = 10
 """Lines of a function that are looked at for what they depend on."""
 _MAX_USES, _MAX_USE = 8, 90
 """Lines that use the state that changes are about, and characters of one."""
+_MAX_CALLS = 2
+"""Calls of the function with the best change that are told by a line: their functions are too long to be shown."""
 _MAX_VALUE = 80
 _MAX_SHORT_BLOCK = 12
 """Lines of a block that has not run up to which it is shown in a function in which a change makes the test pass."""
@@ -141,6 +143,8 @@ class _Reader:
         self._excerpts += await in_thread(lambda: list(self._short_ones(beside)))
         told = {line for one in self._excerpts for line in one.lines()}
         self._excerpts += _other_uses(self._state, told)
+        if self._is_mended:
+            self._excerpts += _calls_told(self._callers, told)
         return self._excerpts
 
     async def _has_file(self, path: str, most: int = _MAX_FILES) -> bool:
@@ -306,6 +310,17 @@ def _other_uses(state: State | None, told: Collection[tuple[str, int]]) -> list[
     head = f"{found[0].path}, other lines with `{state.name}`"
     numbered = (f"{one.line}\t{_use(one)}" for one in found[:_MAX_USES])
     return [Excerpt(found[0].path, head, "\n".join([head, *numbered]))]
+
+
+def _calls_told(callers: Sequence[Helper], told: Collection[tuple[str, int]]) -> list[Excerpt]:
+    """The lines that have called the function with the best change, but for those that are shown."""
+    found = [one for one in callers if (one.path, one.line) not in told][:_MAX_CALLS]
+    excerpts = list[Excerpt]()
+    for path in dict.fromkeys(one.path for one in found):
+        head = f"{path}, calls of {found[0].by.function}"
+        numbered = (f"{one.line}\t{_use(one)}" for one in found if one.path == path)
+        excerpts.append(Excerpt(path, head, "\n".join([head, *numbered])))
+    return excerpts
 
 
 def _use(one: Place) -> str:

@@ -965,7 +965,7 @@ async def test_the_caller_of_the_first_function_is_shown_if_it_is_short(is_chang
     ("line", "told"),
     [
         (5, ["total", "caller"]),  # what the changed line calls comes before the caller
-        (6, ["total", "log"]),
+        (6, ["total", "log", "shop.py, calls of total"]),
     ],
 )
 async def test_beside_a_change_that_harms_no_other_test_one_short_function_is_shown(
@@ -1061,6 +1061,23 @@ async def test_each_changed_function_is_shown_and_other_lines_with_the_state() -
         "191\tclear(): lines.seen = 0",
         "193\tlines.seen is None",
     ]
+
+
+@pytest.mark.parametrize("broken", [0, 1])
+async def test_calls_of_a_changed_function_in_long_functions(broken: int) -> None:
+    """With no other test failing they tell how it is used; else there are calls of other functions, too."""
+    equal = "def equal(one, other):\n    return one.key == other.key\n\n"
+    long = "\n".join(["def group(rows):", *(f"    x{number} = rows" for number in range(200))])
+    source = f"{equal}{long}\n    return rows.index(x1)\n" + "# more\n" * 500
+    place = {"path": "shop.py", "line": 2, "function": "equal"}
+    change = {**place, "change": "if only the same object were equal", "broken": broken, "ran": 5}
+    call = {"path": "shop.py", "line": 205, "function": "group", "text": "return rows.index(x1)", "by": place}
+    mutation = {"tried": 9, "passing": 1, "others": 5, "changes": [change]}
+    found = Diagnosis.model_validate({"mutation": mutation, "recording": {"callers": [call]}})
+    excerpts = await read_excerpts(Workspace(shop=source), found, [], 1000)  # type: ignore[arg-type] - all that it uses of one
+    texts = [one.text.splitlines() for one in excerpts]
+    told = ["shop.py, calls of equal", "205\tgroup(): return rows.index(x1)"]
+    assert (told in texts) == (not broken)
 
 
 def test_where_attributes_were_set_that_functions_of_the_failure_read() -> None:

@@ -35,6 +35,8 @@ def f(n):
     n -= 1
     return n
 """
+SORTED = "a = [(2, 1), (1, 2), (1, n)]\n    return sorted(a, key=lambda i: (i[0], i[1]))"
+CALLBACKS = "made = []\n    for i in range(n):\n        made.append(lambda: i)\n    return made"
 POPPED = "a = [n]\n    if n > 3:\n        a.pop()\n        return 1\n    return a"
 LIKES = "a = b = 1\n    if not a:\n        a = n\n    if not b:\n        b = n\n    return a, b"
 TALLY = """\
@@ -133,6 +135,16 @@ def holds(tree: ast.Module, expected: str) -> bool:
         ("a = []\n    b = a\n    b = b + [n]\n    return a", "f(3) == [3]", (4, "with `b = b + [n]` in place")),
         ("a = [1]\n    a.append(n)\n    return a", "f(3) == [3, 1]", (3, "with `n` at the front in `a.append(n)`")),
         ("return 'A'.lower()", "f(3) == 'A'", (2, "with `'A'` for `'A'.lower()`")),
+        ("return n * 4 / 2", "f(4) == 32", (2, "with `*` in `n * 4 / 2`")),
+        ("return abs(n) * -2", "f(3) == 6", (2, "without `-` in `-2`")),
+        ("return sorted([1, n])", "f(3) == [3, 1]", (2, "with `reverse=True` in `sorted([1, n])`")),
+        (SORTED, "f(3) == [(1, 3), (1, 2), (2, 1)]", (3, "with `-` before `i[1]` in the key `(i[0], i[1])`")),
+        (SORTED, "f(3) == [(2, 1), (1, 2), (1, 3)]", (3, "with the parts of the key `(i[0], i[1])` in reverse")),
+        ("return 'abcd'[n:]", "f(2) == 'd'", (2, "with `+ 1` after `n`")),
+        ("i = n\n    return 'abcd'[i]", "f(2) == 'b'", (3, "with `- 1` after `i`")),
+        ("found = {}\n    found['end'] = n\n    return found", "f(2) == {'end': 3}", (3, "with `+ 1` after `n`")),
+        (CALLBACKS, "[one() for one in f(2)] == [0, 1]", (4, "with `i` as at that time in `lambda: i`")),
+        ("return [lambda: i for i in range(n)]", "[one() for one in f(2)] == [0, 1]", (2, "with `i` as at that time in `lambda: i`")),
         ("return n if n > 5 else 'é' + 'x'", "f(3) == 'xé'", (2, "with `'x'` before `'é'`")),
     ],
 )  # fmt: skip
@@ -186,6 +198,48 @@ q = Query("a"); q.limit, q.order = 3, "b"
 )
 def test_attributes_that_a_copy_lacks(expected: str, change: tuple[int, str]) -> None:
     assert change in changes(QUERY, expected)
+
+
+MODEL = """\
+class Base:
+    options = {"a": 1}
+    def __init_subclass__(cls):
+        if not hasattr(cls, "name"):
+            cls.name = cls.__name__.lower()
+    def start(self, by):
+        self.started = by
+    def settings(self):
+        return {"a": 1, "b": 2}
+class Model(Base):
+    def start(self, by):
+        self.ready = True
+    def settings(self):
+        return {"b": 3}
+    def own(self):
+        return type(self).__dict__.get("options", "none"), "options" in vars(Model)
+class Other(Model): pass
+m = Model(); m.started = None; m.start(by=3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("expected", "change"),
+    [
+        ("m.started == 3 and m.ready", (12, "with `super(Model, self).start(by)` at its start")),
+        ("m.settings() == {'a': 1, 'b': 3}", (14, "with `super(Model, self).settings()` before `{\"b\": 3}`")),
+        ("Other.name == 'other'", (4, "without what is inherited in `hasattr(cls, \"name\")`")),
+        ("m.own()[0] == {'a': 1}", (16, "with what is inherited in `type(self).__dict__.get(\"options\", \"none\")`")),
+        ("m.own()[1]", (16, "with what is inherited in `\"options\" in vars(Model)`")),
+    ],
+)  # fmt: skip
+def test_what_a_class_has_of_its_bases(expected: str, change: tuple[int, str]) -> None:
+    assert change in changes(MODEL, expected)
+
+
+def test_base_methods_that_do_nothing_or_are_called_are_not_called_once_more() -> None:
+    text = MODEL.replace("self.started = by", '"""Start."""\n        raise NotImplementedError')
+    text = text.replace('{"b": 3}', "super().settings()")
+    assert not any("super(Model, self)" in one for one in every_text(text))
 
 
 TABLE = """\
@@ -924,6 +978,16 @@ def f(n):
         pass
     return 0
 """
+
+
+def every_text(text: str) -> set[str]:
+    tree, lines = ast.parse(text), text.splitlines()
+    definitions, run = Definitions({"module.py": tree}), set(range(len(lines) + 1))
+    return {
+        one.describe(lines)
+        for function in functions_in("shop.py", tree)
+        for one in mutants_of(function, run, definitions)
+    }
 
 
 def texts(text: str, at_any_time: set[int] | None) -> set[str]:

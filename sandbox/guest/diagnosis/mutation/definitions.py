@@ -118,6 +118,23 @@ class Definitions:
                         self._left_empty.setdefault(name, text)
         return self._left_empty
 
+    def replaced(self, owner, name):
+        """The method of a base class that a method of `owner` replaces; None if none is known."""
+        waiting, known = list(self._bases(owner)), {owner}
+        while waiting and len(known) < _MAX_BASES:
+            one = waiting.pop(0)
+            if one not in known:
+                known.add(one)
+                for part in self._classes[one].body if one in self._classes else ():
+                    if isinstance(part, DEFINITIONS) and part.name == name:
+                        return part
+                waiting += self._bases(one)
+        return None
+
+    def _bases(self, owner):
+        """Names of the bases of a class, None for those that have none."""
+        return map(last_name, self._classes[owner].bases) if owner in self._classes else ()
+
     def state(self, owner):
         """The `State` of the objects of a class."""
         if owner not in self._states:
@@ -155,7 +172,7 @@ class Definitions:
             known.add(one)
             for part in node.body:
                 (methods if isinstance(part, DEFINITIONS) else others).append(part)
-            waiting += map(last_name, node.bases)
+            waiting += self._bases(one)
         return sorted(methods, key=lambda one: one.name != "__init__"), others
 
 

@@ -71,9 +71,11 @@ class Loaded:
         for one in _codes_in(code):
             line = lines.get(one.co_firstlineno, one.co_firstlineno)
             for loaded in self._found.get((function.filename, line, one.co_name), ()):
-                if one.co_freevars != loaded.__code__.co_freevars:
+                if one.co_freevars == loaded.__code__.co_freevars:
+                    changed.append((loaded, one))
+                elif line == function.first_line:
                     return None
-                changed.append((loaded, one))
+                # A function inside that was made before keeps its code: those made from now on have the other one.
         return changed or None
 
 

@@ -15,6 +15,7 @@ from .mutant import (
     FIRST,
     POSSIBLE,
     UNLIKELY,
+    Ends,
     Mutant,
     Replacing,
     braced,
@@ -40,7 +41,7 @@ def insertions_of(function, executed, definitions):
         return
     names = [one.arg for one in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]
     is_method = function.owner is not None and names[:1] == ["self"]
-    ends = _Ends(node, first, executed)
+    ends = Ends(node, first, executed)
     yield from _copies_of_parameters(node, names, ends)
     yield from _fresh_caches(node, ends)
     if is_method and node.name != "__init__":
@@ -54,29 +55,6 @@ def insertions_of(function, executed, definitions):
     if ends.has_end:
         yield from _moved(node, names, definitions, ends)
     yield from _handed_on(function, executed, definitions)
-
-
-class _Ends:
-    """Adds statements at the start and at the end of a function."""
-
-    def __init__(self, node, first, executed):
-        self._node, self._first = node, first
-        last = node.body[-1]
-        self._last = len(node.body) - isinstance(last, ast.Return)
-        self.has_end = last.lineno in executed and not isinstance(last, ast.Raise)
-
-    def at_start(self, text, likelihood, told):
-        body, at = self._node.body, self._node.body[self._first]
-        added = parsed(text, at)
-        made = [*body[: self._first], *added, *body[self._first :]]
-        return Mutant(self._node, {"body": made}, at, likelihood, braced(told), added=added)
-
-    def at_end(self, text, likelihood, told):
-        """Add statements behind all, before a `return` that ends the function."""
-        body, at = self._node.body, self._node.body[-1]
-        added = parsed(text, at)
-        made = [*body[: self._last], *added, *body[self._last :]]
-        return Mutant(self._node, {"body": made}, at, likelihood, braced(told), added=added)
 
 
 def _copies_of_parameters(node, names, ends):

@@ -18,6 +18,7 @@ from .mutant import (
     Replacing,
     blocks_in,
     braced,
+    expression,
     filled,
     has_run,
     local_names,
@@ -106,13 +107,52 @@ def taken_anew(function, executed):
                     bound.setdefault(target.id, []).append(value)
     once = {name: values[0] for name, values in bound.items() if len(values) == 1}
     for inner in [one for one in inside if has_run(one, executed)][:_MAX_INNER]:
-        read = (one for one in ast.walk(inner) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load))
-        for name in sorted({one.id for one in read} & once.keys() - set(local_names(inner))):
+        for name in sorted(_read_in(inner) & once.keys()):
             value = once[name]
             if isinstance(value, (ast.Call, ast.Attribute, ast.Subscript)):
                 body = filled(_body_of(inner), name, value)
                 fields = {"body": body[0] if isinstance(inner, ast.Lambda) else body}
                 yield Mutant(inner, fields, inner, AIMED, "with {} evaluated anew in {}", value, inner)
+
+
+def bound_early(function, executed):
+    """Yield changes of functions made in a loop: with its variables as they are then, not as they are when it has ended."""
+    made = 0
+    for loop in ast.walk(function):
+        if isinstance(loop, (ast.For, ast.AsyncFor)):
+            targets, inside = [loop.target, *loop.body], loop.body
+        elif isinstance(loop, (ast.ListComp, ast.SetComp, ast.DictComp)):
+            targets = [one.target for one in loop.generators]
+            inside = [loop.key, loop.value] if isinstance(loop, ast.DictComp) else [loop.elt]
+        else:
+            continue
+        bound = {
+            one.id
+            for target in targets
+            for one in ast.walk(target)
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+        }
+        for inner in [one for part in inside for one in ast.walk(part) if isinstance(one, _INNER)]:
+            names = sorted(_read_in(inner) & bound)
+            if names and has_run(inner, executed) and made < _MAX_INNER:
+                made += 1
+                given, bound_now = copy.copy(inner.args), ", ".join(f"{name}={name}" for name in names)
+                added = expression(f"lambda *, {bound_now}: 0", inner).args
+                given.kwonlyargs = [*given.kwonlyargs, *added.kwonlyargs]
+                given.kw_defaults = [*given.kw_defaults, *added.kw_defaults]
+                told = "with `" + "`, `".join(names) + "` as at that time in {}"
+                yield Mutant(inner, {"args": given}, inner, AIMED, told, inner)
+
+
+def _read_in(inner):
+    """Names of the outer function that a function in it reads."""
+    found = {
+        one.id
+        for part in _body_of(inner)
+        for one in ast.walk(part)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)
+    }
+    return found - set(local_names(inner))
 
 
 def read_anew(function, executed):

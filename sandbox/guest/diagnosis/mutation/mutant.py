@@ -101,6 +101,29 @@ class _Filling(ast.NodeTransformer):
         return self._parts.get(node.id, node) if is_late else node
 
 
+class Ends:
+    """Adds statements at the start and at the end of a function."""
+
+    def __init__(self, node, first, executed):
+        self._node, self._first = node, first
+        last = node.body[-1]
+        self._last = len(node.body) - isinstance(last, ast.Return)
+        self.has_end = last.lineno in executed and not isinstance(last, ast.Raise)
+
+    def at_start(self, text, likelihood, told):
+        body, at = self._node.body, self._node.body[self._first]
+        added = parsed(text, at)
+        made = [*body[: self._first], *added, *body[self._first :]]
+        return Mutant(self._node, {"body": made}, at, likelihood, braced(told), added=added)
+
+    def at_end(self, text, likelihood, told):
+        """Add statements behind all, before a `return` that ends the function."""
+        body, at = self._node.body, self._node.body[-1]
+        added = parsed(text, at)
+        made = [*body[: self._last], *added, *body[self._last :]]
+        return Mutant(self._node, {"body": made}, at, likelihood, braced(told), added=added)
+
+
 def copying(name):
     """Text of a statement after which a variable stands for a copy."""
     return f"{name} = __import__('copy').copy({name})"

@@ -20,8 +20,9 @@ from .conditions import (
     operands,
     wider,
 )
+from .inheritance import inherited_item, inherited_too, own_or_inherited, with_base
 from .insertions import insertions_of
-from .lifetimes import counted_anew, put_back, read_anew, reset_beside, taken_anew
+from .lifetimes import bound_early, counted_anew, put_back, read_anew, reset_beside, taken_anew
 from .mutant import (
     AIMED,
     FIRST,
@@ -42,6 +43,7 @@ from .mutant import (
     parsed,
     read_of,
 )
+from .orders import other_kept_positions, other_orders, other_positions, without_sign
 from .sameness import other_equality, other_keys
 from .statements import changes_of_block, moves_of
 from .taken_over import taken_over
@@ -59,8 +61,10 @@ _CALCULATED = {
     ast.BitOr: ast.BitXor,
     ast.BitXor: ast.BitOr,
     ast.BitAnd: ast.BitOr,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
 }
-_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.BitOr: "|", ast.BitXor: "^"}
+_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.BitOr: "|", ast.BitXor: "^", ast.Mult: "*", ast.Div: "/"}
 _ITERATORS = "map", "filter", "zip", "enumerate", "reversed", "iter"
 _LOOK_UPS = "get", "setdefault"
 _KEEPING = "append", "appendleft", "add", "insert", "setdefault", "put"
@@ -71,7 +75,7 @@ _CONVERTING = (
 )  # fmt: skip
 _OTHER_END = {
     "find": "rfind", "index": "rindex", "split": "rsplit", "partition": "rpartition", "startswith": "endswith",
-    "min": "max", "any": "all", "lstrip": "rstrip", "removeprefix": "removesuffix",
+    "min": "max", "any": "all", "lstrip": "rstrip", "removeprefix": "removesuffix", "start": "end",
 }  # fmt: skip
 _OTHER_END.update({other: name for name, other in _OTHER_END.items()})
 _MAKING = {"iadd": "add", "iconcat": "concat", "ior": "or_", "iand": "and_", "isub": "sub", "ixor": "xor"}
@@ -105,6 +109,8 @@ def mutants_of(changed, executed, definitions, at_any_time=None, lent=()):
     yield from other_keys(function, executed)
     yield from put_back(changed, executed)
     yield from taken_anew(function, executed)
+    yield from bound_early(function, executed)
+    yield from with_base(changed, executed, definitions)
     yield from read_anew(function, executed)
     if changed.owner is not None and function.name != "__init__":
         state = definitions.state(changed.owner)
@@ -493,6 +499,13 @@ _MAKERS = (
     (ast.Compare, comparisons),
     ((ast.BinOp, ast.AugAssign), _operators),
     (ast.Call, _calls),
+    (ast.Call, other_orders),
+    (ast.Call, own_or_inherited),
+    (ast.Call, inherited_item),
+    (ast.Compare, inherited_too),
+    (ast.UnaryOp, without_sign),
+    (ast.Subscript, other_positions),
+    (ast.Assign, other_kept_positions),
     (ast.Dict, _merges),
     ((ast.Return, ast.Assign), _values),
     (ast.Assign, _assignments),

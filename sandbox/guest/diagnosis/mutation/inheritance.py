@@ -1,0 +1,100 @@
+"""Changes of what a class has of its bases: methods called beside those that replace them, attributes of its own alone."""
+
+# Nodes with a position are told by their attributes.
+# pyright: reportAttributeAccessIssue=false
+from __future__ import annotations
+
+import ast
+
+from ..syntax_trees import has_docstring
+from .mutant import AIMED, POSSIBLE, Ends, Mutant, expression
+
+_DISPLAYS = {
+    ast.Dict: "{{**{}, **_it}}",
+    ast.List: "[*{}, *_it]",
+    ast.Set: "{{*{}, *_it}}",
+    ast.Tuple: "(*{}, *_it)",
+}
+
+
+def with_base(changed, executed, definitions):
+    """Yield changes of a method that replaces one of a base class and does not call it: with that called, too."""
+    function = changed.node
+    replaced = definitions.replaced(changed.owner, function.name) if changed.owner else None
+    if replaced is None or function.decorator_list or not _does_something(replaced):
+        return
+    if any(isinstance(one, ast.Name) and one.id == "super" for one in ast.walk(function)):
+        return
+    call = _call_of_base(function, changed.owner)
+    ends = Ends(function, int(has_docstring(function.body)), executed)
+    yield ends.at_start(call, AIMED, f"with `{call}` at its start")
+    if ends.has_end:
+        yield ends.at_end(call, AIMED, f"with `{call}` at its end")
+    for node in ast.walk(function):
+        form = _DISPLAYS.get(type(node.value)) if isinstance(node, ast.Return) else None
+        if form is not None and node.lineno in executed:
+            both = expression(form.format(call), node.value, _it=node.value)
+            yield Mutant(node, {"value": both}, node, AIMED, "with `" + call + "` before {}", node.value)
+
+
+def _call_of_base(function, owner):
+    """Text of the call of the replaced method with the same arguments."""
+    given = function.args
+    first, *names = [one.arg for one in [*given.posonlyargs, *given.args]] or ["self"]
+    names += [f"*{given.vararg.arg}"] if given.vararg else []
+    names += [f"{one.arg}={one.arg}" for one in given.kwonlyargs]
+    names += [f"**{given.kwarg.arg}"] if given.kwarg else []
+    return f"super({owner}, {first}).{function.name}({', '.join(names)})"
+
+
+def _does_something(method):
+    """False for a method that only says that others have to do it."""
+    left = method.body[has_docstring(method.body) :]
+    return not all(isinstance(one, (ast.Pass, ast.Raise, ast.Expr)) and _is_plain(one) for one in left)
+
+
+def _is_plain(statement):
+    return not isinstance(statement, ast.Expr) or isinstance(statement.value, ast.Constant)
+
+
+def own_or_inherited(node, names):
+    """Yield changes of a call that looks up an attribute by its name: in the object alone."""
+    called = getattr(node.func, "id", "")
+    if called not in ("hasattr", "getattr") or not 2 <= len(node.args) <= 3 or node.keywords:
+        return
+    owner, name, *default = node.args
+    likelihood = AIMED if getattr(owner, "id", "") == "cls" else POSSIBLE
+    if called == "hasattr":
+        alone = {"func": expression("vars(_it).__contains__", node, _it=owner), "args": [name]}
+        yield Mutant(node, alone, node, likelihood, "without what is inherited in {}", node)
+    elif default:
+        alone = {"func": expression("vars(_it).get", node, _it=owner), "args": [name, *default]}
+        yield Mutant(node, alone, node, likelihood, "without what is inherited in {}", node)
+
+
+def inherited_too(node, names):
+    """Yield a change of a test whether an object has an attribute of its own: with those that it inherits."""
+    among = node.comparators[0]
+    if len(node.ops) != 1 or not isinstance(node.ops[0], (ast.In, ast.NotIn)):
+        return
+    owner = _owner_of_names(among)
+    if owner is not None:
+        asked = expression("dir(_it)", among, _it=owner)
+        yield Mutant(node, {"comparators": [asked]}, node, AIMED, "with what is inherited in {}", node)
+
+
+def inherited_item(node, names):
+    """Yield a change of a look-up in the names of an object: with those that it inherits."""
+    owner = _owner_of_names(getattr(node.func, "value", None))
+    if owner is not None and node.func.attr == "get" and len(node.args) in (1, 2) and not node.keywords:
+        default = node.args[1:] or [expression("None", node)]
+        asked = {"func": expression("getattr", node), "args": [owner, node.args[0], *default]}
+        yield Mutant(node, asked, node, AIMED, "with what is inherited in {}", node)
+
+
+def _owner_of_names(node):
+    """`x` of `x.__dict__` and of `vars(x)`; else None."""
+    if isinstance(node, ast.Attribute) and node.attr == "__dict__":
+        return node.value
+    is_call = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "vars" and len(node.args) == 1
+    return node.args[0] if is_call else None
