@@ -242,6 +242,32 @@ def test_base_methods_that_do_nothing_or_are_called_are_not_called_once_more() -
     assert not any("super(Model, self)" in one for one in every_text(text))
 
 
+SIGNALS = """\
+class Signal:
+    def __init__(self, name, parent=None):
+        self.name, self.parent = name, parent
+class Frame:
+    def settle(self, signals):
+        for one in signals:
+            one.parent = signals[0].name
+        return signals
+def moved(first, given_parent):
+    made = Signal("made", first)
+    return made, given_parent
+"""
+
+
+@pytest.mark.parametrize(
+    ("expected", "change"),
+    [
+        ("Frame().settle([Signal('a', 'x'), Signal('b')])[0].parent == 'x'", (7, "with `one.parent` set only where it is None")),
+        ("moved(1, 2)[1] == 1", (11, "with `made.parent` for `given_parent`")),
+    ],
+)  # fmt: skip
+def test_attributes_that_are_overwritten_or_not_used(expected: str, change: tuple[int, str]) -> None:
+    assert change in changes(SIGNALS, expected)
+
+
 TABLE = """\
 class Table:
     def __init__(self):

@@ -346,6 +346,33 @@ def test_when_the_time_is_over_no_more_are_tried(diagnose: Diagnose, monkeypatch
     assert (found.tried, found.cut) == (0, "the time for it was over")
 
 
+MARKED = """\
+def mark(text):
+    if text:
+        text = text + "!"
+    return text
+
+def join(names):
+    result = ",".join(names)
+    if len(result) > 100 or result == "":
+        result = result[7:]
+    return result
+"""
+
+
+@pytest.mark.parametrize("is_run", [True, False])
+def test_a_change_that_no_passing_test_runs_does_not_end_the_search(
+    diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch, is_run: bool
+) -> None:
+    monkeypatch.setattr(diagnosis, "_MUTATION_S", 0.0)
+    monkeypatch.setattr(diagnosis, "_MUTATION_IN_VAIN_S", (60.0, 60.0))
+    tests = "    def test_bad(self):\n        self.assertEqual(mark(join(['a'])), 'a')\n"
+    tests += f"    def test_good(self):\n        self.assertTrue({'mark' if is_run else ''}(join(['b'])))\n"
+    found = mutation(diagnose, MARKED, tests)
+    assert "if `text` were false" in [one.change for one in found.changes]
+    assert bool(found.cut) == is_run
+
+
 ROUTES = """\
 class Routes:
     known = {}

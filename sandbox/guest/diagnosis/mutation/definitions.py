@@ -101,11 +101,19 @@ class Definitions:
 
         Empty if there are many: they are of a kind, not mistaken for each other.
         """
-        if self._fields is None:
-            self._fields = [_fields_of(node) for node in self._classes.values()]
-        found = [one for fields in self._fields if name in fields for one in fields]
+        found = [one for fields in self._fields_of_classes if name in fields for one in fields]
         alike = sorted({one for one in found if _is_ending(one, name) or _is_ending(name, one)})
         return alike if len(alike) <= _MAX_ALIKE else []
+
+    def has_field(self, name):
+        """True if objects of one of the classes have an attribute of that name."""
+        return any(name in fields for fields in self._fields_of_classes)
+
+    @property
+    def _fields_of_classes(self):
+        if self._fields is None:
+            self._fields = [_fields_of(node) for node in self._classes.values()]
+        return self._fields
 
     @property
     def left_empty(self):

@@ -37,7 +37,6 @@ from .mutant import (
     copying,
     expression,
     has_run,
-    holding,
     last_name,
     local_names,
     parsed,
@@ -45,6 +44,7 @@ from .mutant import (
 )
 from .orders import other_kept_positions, other_orders, other_positions, without_sign
 from .sameness import other_equality, other_keys
+from .stand_ins import held_by_others, stand_ins
 from .statements import changes_of_block, moves_of
 from .taken_over import taken_over
 
@@ -104,6 +104,7 @@ def mutants_of(changed, executed, definitions, at_any_time=None, lent=()):
         body = [*function.body[:first], at_once, *_generating(function)]
         yield Mutant(function, {"body": body}, function, POSSIBLE, "if it returned at once")
     yield from insertions_of(changed, executed, definitions)
+    yield from held_by_others(function, executed, names)
     yield from moves_of(function, executed)
     yield from other_equality(changed, definitions)
     yield from other_keys(function, executed)
@@ -362,6 +363,9 @@ def _assignments(node, names):
     if len(node.targets) > 1 or not (is_attribute or isinstance(target, ast.Name) and node in names.repeated):
         return
     before = read_of(target)
+    if is_attribute and getattr(value, "value", 0) is not None:
+        kept = expression("_new if _old is None else _old", value, _new=value, _old=before)
+        yield Mutant(node, {"value": kept}, node, AIMED, "with {} set only where it is None", target)
     if isinstance(value, (ast.Compare, ast.BoolOp)) or isinstance(getattr(value, "op", None), ast.Not):
         for operation, outcome in ("or", "true"), ("and", "false"):
             staying = expression(f"_new {operation} _old", value, _new=value, _old=before)
@@ -452,7 +456,7 @@ def _attributes(node, names):
         return
     base = node.value
     if not node.attr.startswith("__"):
-        yield from _stand_ins(node, names)
+        yield from stand_ins(node, names)
     if base.id == "operator" and node.attr in _MAKING:
         other = _MAKING[node.attr]
         yield Mutant(node, {"attr": other}, node, FIRST, "with `operator." + other + "` for {}", node)
@@ -468,22 +472,6 @@ def _attributes(node, names):
         if name != node.attr:
             text = "with `" + base.id + "." + name + "` for {}"
             yield Mutant(node, {"attr": name}, node, UNLIKELY, text, node)
-
-
-def _stand_ins(node, names):
-    """With one more attribute that other places ask for beside this one, with a variable of its name."""
-    base = node.value
-    is_alone = node not in names.definitions.asked
-    for name in names.definitions.alternatives.get(node.attr, ()) if is_alone else ():
-        either = expression(f"_it.{node.attr} or _it.{name}", node, _it=base)
-        yield _in_place_of(node, either, "with `or " + base.id + "." + name + "` after {}")
-    for name in names.ending(node.attr):
-        if name != base.id:
-            yield _in_place_of(node, expression(name, node), "with `" + name + "` in place of {}")
-
-
-def _in_place_of(attribute, value, text):
-    return Mutant(attribute, {"value": holding(attribute, value)}, attribute, AIMED, text, attribute)
 
 
 def _first_word(name):

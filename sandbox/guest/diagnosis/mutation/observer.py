@@ -141,7 +141,10 @@ class MutationObserver:
         definitions = self._read_definitions(loaded)
         result.update(others=len(trial.others), failing=len(trial.failing))
         tried = []
-        plan = Plan(self.job, self._spectrum, loaded, definitions, lines, imported)
+        plan, only_here = (
+            Plan(self.job, self._spectrum, loaded, definitions, lines, imported),
+            self._only_here(),
+        )
         for function, mutant in plan.changes():
             if trial.is_over():
                 result["cut"] = "the time for it was over"
@@ -155,6 +158,7 @@ class MutationObserver:
             if child is None:
                 self._child = trial.report
                 return
+            child.is_only_here = (self.job.relative(function.filename), mutant.line) in only_here
             tried.append((child, function, mutant))
         trial.wait(_LAST_S)
         result.update(tried=len(tried), **self._told(tried, trial, definitions))
@@ -259,7 +263,7 @@ class _Trial:
         self._limit, self._early_limit, self._more = _BASE_S, _BASE_S, _BASE_S
         """Processor time for the first test, with the module of the test before it, and for the others."""
         self._tried = self._passing = self._harmless = self._mending = 0
-        """Numbers of changes; with which the test passes; and no other test that ran fails; and one passes that fails, if any does."""
+        """Numbers of changes; with which the test passes; and no other test fails that could; and one passes that fails, if any does."""
         self.others, self.failing = set(), set()
         """Names of the other tests that pass, and that fail."""
         self._early = set(), set()
@@ -352,7 +356,7 @@ class _Trial:
                 self._running.remove(one)
                 self._passing += one.has_passed
                 if one.has_passed and (self.others or self._passing >= _ENOUGH):
-                    is_harmless = not one.of_others()[0]
+                    is_harmless = not one.of_others()[0] and not one.is_only_here
                     self._harmless += is_harmless
                     self._mending += is_harmless and (not self.failing or one.mended() > 0)
 
@@ -388,6 +392,8 @@ class _Child:
         self.imported = {}
         """Path -> lines that the module of the test runs when it is imported."""
         self.first_s = self.all_s = 0.0
+        self.is_only_here = False
+        """True for a change of a line that no passing test runs: that they still pass says little."""
 
     @property
     def has_passed(self):

@@ -1,0 +1,54 @@
+"""Changes that take what a name means from another place: a variable for an attribute of its name, and the other way round."""
+
+from __future__ import annotations
+
+import ast
+
+from .mutant import AIMED, Mutant, blocks_in, expression, filled, holding
+
+_MIN_WORD = 4
+"""Characters of the last word of a variable that may be the name of an attribute."""
+_MAX_HOLDERS = 4
+_SIMPLE = (ast.Return, ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)
+
+
+def stand_ins(node, names):
+    """Yield changes of an attribute: with one more that others ask for beside it, with a variable of its name."""
+    base = node.value
+    is_alone = node not in names.definitions.asked
+    for name in names.definitions.alternatives.get(node.attr, ()) if is_alone else ():
+        either = expression(f"_it.{node.attr} or _it.{name}", node, _it=base)
+        yield _in_place_of(node, either, "with `or " + base.id + "." + name + "` after {}")
+    for name in names.ending(node.attr):
+        if name != base.id:
+            yield _in_place_of(node, expression(name, node), "with `" + name + "` in place of {}")
+
+
+def _in_place_of(attribute, value, text):
+    return Mutant(attribute, {"value": holding(attribute, value)}, attribute, AIMED, text, attribute)
+
+
+def held_by_others(function, executed, names):
+    """Yield changes of statements that use a variable: with the attribute of its name that another variable has.
+
+    `order.customer` for `new_customer`.
+    """
+    for owner in ast.walk(function):
+        for field, block in blocks_in(owner):
+            for index, one in enumerate(block):
+                if isinstance(one, _SIMPLE) and one.lineno in executed:
+                    for node, text in _held(one, names):
+                        changed = filled([one], node.id, expression(text, node))
+                        made = [*block[:index], *changed, *block[index + 1 :]]
+                        yield Mutant(owner, {field: made}, node, AIMED, "with `" + text + "` for {}", node)
+
+
+def _held(statement, names):
+    """Yield (variable that a statement reads, text of an attribute that may be meant)."""
+    read = [one for one in ast.walk(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
+    for node in {one.id: one for one in read}.values():
+        attribute = node.id.rpartition("_")[2]
+        is_known = len(attribute) >= _MIN_WORD and names.definitions.has_field(attribute)
+        if is_known and node.id in names.locals:
+            for name in names.others(node.id)[:_MAX_HOLDERS]:
+                yield node, f"{name}.{attribute}"
