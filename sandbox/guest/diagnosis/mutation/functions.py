@@ -52,6 +52,13 @@ class Loaded:
     def has(self, function):
         return (function.filename, function.first_line, function.node.name) in self._found
 
+    def _compile_module(self, tree, filename):
+        flags = self._flags.get(filename, 0)
+        try:
+            return compile(tree, filename, "exec", flags, dont_inherit=True)
+        except TypeError:  # a node of the change has no position; to look for it takes as long as to compile
+            return compile(ast.fix_missing_locations(tree), filename, "exec", flags, dont_inherit=True)
+
     def compile(self, function):
         """(function object, its new code) for a function whose syntax tree is changed, and those inside it.
 
@@ -60,9 +67,7 @@ class Loaded:
         body = function.node
         decorators, body.decorator_list = body.decorator_list, []
         try:
-            flags = self._flags.get(function.filename, 0)
-            tree = ast.fix_missing_locations(_module_of(function))
-            code = compile(tree, function.filename, "exec", flags, dont_inherit=True)
+            code = self._compile_module(_module_of(function), function.filename)
         except SyntaxError:  # a `break` that was moved out of its loop
             return None
         finally:

@@ -46,7 +46,8 @@ class Guard:
     """
 
     def __init__(self, folder, root, tell):
-        self._folder, self._root, self._tell = os.path.realpath(folder) + os.sep, root, tell
+        """`folder`, `root`: real paths."""
+        self._folder, self._root, self._tell = folder + os.sep, root, tell
         self._made = []
 
     def stand(self):
@@ -105,11 +106,3 @@ def open_files(folder):
             continue
         if flags & (os.O_WRONLY | os.O_RDWR):
             yield int(number), bool(flags & os.O_RDWR)
-
-
-def silence_open_files(folder):
-    """Let what this process writes into open files of a folder, logs for instance, go nowhere."""
-    for number, _ in list(open_files(folder)):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, number)
-        os.close(nowhere)

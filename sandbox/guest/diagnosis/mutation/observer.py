@@ -17,7 +17,7 @@ from ..sources import Sources
 from . import state_uses
 from .definitions import Definitions
 from .functions import Loaded, import_modules
-from .guard import Guard, open_files, silence_open_files
+from .guard import Guard, open_files
 from .plan import Plan, lines_in
 from .quick_failures import QuickFailures
 from .tested_module import TestedModule
@@ -26,7 +26,7 @@ _MAX_PASSING = 40
 """Changes with which the test passes; from so many on they say little."""
 _ENOUGH = 3
 """Such changes after which no more time is taken where no other test can tell which of them do harm."""
-_MANY, _LATER = 300, 2
+_MANY, _LATER = 500, 2
 """Changes that are tried, if in that many times the time for them they can be, before one is believed to be the best."""
 _MAX_TOLD = 20
 _MAX_OTHERS = 60
@@ -60,7 +60,9 @@ class MutationObserver:
         self._has_begun = False
         self._child = None
         """In a child process: its report."""
-        self._folder = os.path.join(job.folder, "files")
+        self._kept: tuple = ()
+        """All that changes are made of. A child would take longer to free it than for most tests, as it shares its memory."""
+        self._folder = os.path.realpath(os.path.join(job.folder, "files"))
         os.mkdir(self._folder)
         os.environ["TMPDIR"] = self._folder
 
@@ -140,12 +142,11 @@ class MutationObserver:
         loaded = Loaded(self.job.relative, {path for path, _, _ in lines} | imported.keys())
         definitions = self._read_definitions(loaded)
         result.update(others=len(trial.others), failing=len(trial.failing))
-        tried = []
-        plan, only_here = (
-            Plan(self.job, self._spectrum, loaded, definitions, lines, imported),
-            self._only_here(),
-        )
-        for function, mutant in plan.changes():
+        tried, only_here = [], self._only_here()
+        plan = Plan(self.job, self._spectrum, loaded, definitions, lines, imported)
+        changes = plan.changes()
+        self._kept = trial, plan, changes, tried, lines
+        for function, mutant in changes:
             if trial.is_over():
                 result["cut"] = "the time for it was over"
                 break
@@ -258,6 +259,8 @@ class _Trial:
     def __init__(self, job, folder):
         self._job, self._folder = job, folder
         self._running = []
+        self._silent = os.open(os.devnull, os.O_RDWR)
+        self._open_files = [number for number, _ in open_files(job.root)]
         self._ends = self._ends_later = self._ends_in_vain = 0.0
         self._workers = min(_MAX_WORKERS, len(os.sched_getaffinity(0)))
         self._limit, self._early_limit, self._more = _BASE_S, _BASE_S, _BASE_S
@@ -300,6 +303,7 @@ class _Trial:
         reading, writing = os.pipe()
         self._tried += changed is not None
         limit = self._limit if prepare is None else self._early_limit
+        memory = _size() + _MAX_MEMORY
         pid = os.fork()
         if pid:
             os.close(writing)
@@ -310,7 +314,7 @@ class _Trial:
         try:
             os.close(reading)
             self.report = _Report(writing, changed is not None, self._count, seconds, self._more)
-            self._change(changed)
+            self._change(changed, memory)
             Guard(self._folder, self._job.root, self.report.tell_made).stand()
             _limit_processor(limit)
             if prepare is not None:
@@ -319,19 +323,16 @@ class _Trial:
             os._exit(1)
         return None
 
-    def _change(self, changed):
+    def _change(self, changed, memory):
+        """Change the code of this process. Little else is done in each: all that it writes to has to be copied first."""
         import resource
 
-        silent = os.open(os.devnull, os.O_RDWR)
-        for number in (1, 2):
-            os.dup2(silent, number)
-        silence_open_files(self._job.root)
+        for number in (1, 2, *self._open_files):
+            os.dup2(self._silent, number)
         sys.dont_write_bytecode = True
-        for kind, most in ((resource.RLIMIT_FSIZE, _MAX_FILE), (resource.RLIMIT_CORE, 0)):
+        limits = (resource.RLIMIT_FSIZE, _MAX_FILE), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_AS, memory)
+        for kind, most in limits:
             resource.setrlimit(kind, (most, most))
-        with open("/proc/self/statm", encoding="ascii") as file:
-            own = int(file.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (own + _MAX_MEMORY, own + _MAX_MEMORY))
         for function, code in changed or ():
             function.__code__ = code
 
@@ -367,6 +368,17 @@ def _others_of(child):
         {name for name, outcome, _ in child.outcomes[1:] if outcome == wanted}
         for wanted in ("passed", "failed")
     )
+
+
+def _size():
+    """Bytes that this process has allocated."""
+    import resource
+
+    reading = os.open("/proc/self/statm", os.O_RDONLY)
+    try:
+        return int(os.read(reading, 100).split()[0]) * resource.getpagesize()
+    finally:
+        os.close(reading)
 
 
 def _limit_processor(seconds):
