@@ -71,10 +71,10 @@ class Calls:
             found, above = [], frame
             while above in self._events.entered and len(found) < _MAX_DEPTH and above not in found:
                 found.append(above)
-                entered = self._events.entered[above]
-                if not entered or above == self._events.outermost:
+                caller = self._events.caller_event(above)
+                if caller is None:
                     break
-                above = self._events.frame_of[entered - 1]
+                above = self._events.frame_of[caller]
             self._stacks[frame] = found
         return found
 

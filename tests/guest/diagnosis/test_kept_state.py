@@ -546,3 +546,22 @@ def make(name, base=None):
 """
     tests = HEAD + "        self.assertEqual(make('b', make('a')).fields, ['b'])\n"
     assert kept(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)) == []
+
+
+def test_a_function_that_a_library_calls_after_another_is_not_called_by_it(diagnose: Diagnose) -> None:
+    shop = """\
+def read(name):
+    found = {"name": name}
+    found["schema"] = name.upper()
+    return found
+
+def build(found):
+    made = {"of": found["name"]}
+    made["schema"] = found["schema"]
+    return made
+
+def parse(names):
+    return list(map(build, map(read, names)))
+"""
+    tests = HEAD + "        self.assertEqual([one['schema'] for one in parse('ab')], ['A', 'b'])\n"
+    assert kept(diagnose({"shop.py": shop, "test_shop.py": tests}, CASE)) == []

@@ -156,6 +156,21 @@ def test_tests_of_the_folder_that_do_not_end_in_time_leave_those_of_the_file(
     assert found.notes == []
 
 
+@pytest.mark.parametrize(("seconds", "passed"), [(0.0, 20), (600.0, 30)])
+def test_of_many_passing_tests_no_more_than_enough_are_waited_for(
+    diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch, seconds: float, passed: int
+) -> None:
+    monkeypatch.setattr(diagnosis, "_ENOUGH_S", seconds)
+    tests = HEAD + "    def test_bad(self):\n        self.assertEqual(total(3), 3)\n"
+    tests += "".join(
+        f"    def test_good_{n:02}(self):\n        self.assertEqual(total(1), 1)\n" for n in range(30)
+    )
+    shop = "def total(n):\n    return n + (n > 2)\n"
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE).spectrum
+    assert found is not None and found.passed == passed
+    assert found.cut == ("the time for it was over after 21 tests" if passed == 20 else "")
+
+
 def test_a_run_without_an_end_is_ended(diagnose: Diagnose) -> None:
     tests = HEAD + "    def test_bad(self):\n        while True: pass\n"
     found = diagnose({"shop.py": "", "test_shop.py": tests}, CASE, timeout_s=3)

@@ -17,6 +17,8 @@ _FEW = 5
 """Fewer passing tests in the file say little: those of its folder are run too."""
 _WIDER_S = 15.0
 """Time for these: they help a little, and many of them can take long."""
+_ENOUGH_S = 8.0
+"""Time for passing tests once the failing one has run: in more of it changes of the code find more."""
 _MAX_EVENTS = 1_000_000
 _MAX_COMPARED = 100_000
 _MAX_MEMORY = 512 << 20
@@ -202,6 +204,7 @@ class _Runs:
             "events": _MAX_COMPARED if mode == "comparison" else _MAX_EVENTS,
             "memory": _MAX_MEMORY,
             "compared": bool(self._against),
+            "enough_s": _ENOUGH_S,
             "spare_tests": self._spares_tests,
             **more,
         }
