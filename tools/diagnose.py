@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -136,7 +137,7 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
     from tools._diagnosis import select_shown
     from tools._excerpts import read_excerpts
 
-    answer, told = whole.model_copy(update={"called": []}), select_shown(found)
+    answer, told = without_library(whole).model_copy(update={"called": []}), select_shown(found)
     if answer.exception and found.recording and found.recording.difference:
         message = await in_thread(leave_out_difference, answer.exception.message)
         exception = answer.exception.model_copy(update={"message": message})
@@ -157,6 +158,17 @@ async def _with_source(session: Session, whole: DiagnoseAnswer, found: Diagnosis
         test = _test_in(answer, [line for one in excerpts for line in one.lines()])
         of_test = await read_definitions(session, test) if test else []
     return answer.model_copy(update={"called": called, "functions": functions, "of_test": of_test})
+
+
+def without_library(answer: DiagnoseAnswer) -> DiagnoseAnswer:
+    """Without source and locals of a function that is not of the repository, to which nothing of it has led.
+
+    A test runner that has caught the exception itself raises another one there.
+    """
+    is_library = answer.frame is not None and PurePath(answer.frame.path).is_absolute()
+    if not is_library or answer.call_path or answer.project_frame:
+        return answer
+    return answer.model_copy(update={"source": None, "locals": [], "locals_omitted": 0})
 
 
 def with_named_locals(answer: DiagnoseAnswer) -> DiagnoseAnswer:

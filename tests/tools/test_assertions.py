@@ -128,3 +128,12 @@ def test_what_tells_more_than_the_first_line_stays(message: str) -> None:
 )
 def test_a_difference_that_is_told_otherwise_is_left_out(message: str, told: str) -> None:
     assert leave_out_difference(message) == told
+
+
+@pytest.mark.parametrize(("count", "is_marked"), [(2, True), (3, False)])
+def test_many_marks_of_differing_characters_are_left_out(count: int, is_marked: bool) -> None:
+    pairs = "".join(f"- f({n})\n?   ^\n+ g({n})\n" for n in range(count))
+    message = f"'f(0)[{'x' * 99} chars]' != 'g(0)[342 chars]'\n{pairs}? what is this"
+    told = shorten_assertion(message)
+    assert ("?   ^" in told) == is_marked
+    assert told.endswith("+ g(1)\n? what is this" if count == 2 else "+ g(2)\n? what is this")

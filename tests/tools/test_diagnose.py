@@ -23,7 +23,13 @@ from tools._named_places import order_places
 from tools._source_parts import cut_out
 from tools._stop import StopAnswer
 from tools._test_ids import is_of
-from tools.diagnose import DiagnoseAnswer, select_called, with_named_locals, with_short_test
+from tools.diagnose import (
+    DiagnoseAnswer,
+    select_called,
+    with_named_locals,
+    with_short_test,
+    without_library,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -788,6 +794,29 @@ def test_tests_that_the_best_change_mends_and_what_was_caught_are_not_told() -> 
     assert "fails too: test_a.py::test_b" in diagnosis(mutation=mutation, **fields)
     change["broken"] = 1
     assert "was raised at" in diagnosis(mutation=mutation, **fields)
+
+
+@pytest.mark.parametrize(
+    ("path", "seen", "is_shown"),
+    [("/usr/lib/runner.py", False, False), ("/usr/lib/runner.py", True, True), ("runner.py", False, True)],
+)
+def test_a_failure_outside_of_the_repository_is_told_without_source(
+    path: str, *, seen: bool, is_shown: bool
+) -> None:
+    frame = Frame(path=path, line=4, function="fail")
+    stop = DiagnoseAnswer.model_construct(
+        frame=frame,
+        project_frame=Frame(path="shop.py", line=1, function="total") if seen else None,
+        source=Source(start=4, lines=["raise Failed"], current=4),
+        locals=[Variable(name="reason", value="'x'")],
+        locals_omitted=3,
+        call_path=[],
+    )
+    answer = without_library(stop)
+    assert answer.frame == frame
+    assert (bool(answer.source), len(answer.locals), answer.locals_omitted) == (
+        (True, 1, 3) if is_shown else (False, 0, 0)
+    )
 
 
 def test_beside_such_a_change_only_the_locals_that_the_failing_line_names_are_told() -> None:

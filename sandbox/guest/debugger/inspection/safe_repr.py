@@ -25,10 +25,10 @@ queries the database."""
 _VIEWS = tuple(map(type, ({}.keys(), {}.values(), {}.items())))
 
 
-def text_of(exc):
-    """Return str() of an exception. Never raises, even if the class does."""
+def text_of(exc, limit=2000):
+    """Return str() of an exception, at most so many characters. Never raises, even if the class does."""
     try:
-        return call_limited(lambda: str(exc), _REPR_S)[:2000]
+        return call_limited(lambda: str(exc), _REPR_S)[:limit]
     except BaseException as failed:  # code of the user
         return f"<str() failed: {type(failed).__name__}>"
 

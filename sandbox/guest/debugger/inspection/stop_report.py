@@ -22,7 +22,9 @@ _MAX_CHAIN = 16
 _CHANGES = 1600  # characters of changed variables
 _CHANGE, _OLD, _CHANGE_AT_LEAST = 400, 200, 60
 _MAX_NOTES = 16
-_MAX_MESSAGE = 1200
+_MAX_MESSAGE, _MAX_READ = 1200, 64_000
+_TRACEBACK, _OF_HEAD = "Traceback (most recent call last)", 4
+"""Words of a message that holds a traceback; of so many parts of it one is for its beginning."""
 _MAX_CHAINED = 400
 _MAX_STEPS = 2000  # frames that an exception behind the shown one has passed
 
@@ -284,7 +286,12 @@ def _message(exc, limit=_MAX_MESSAGE):
     """Return the message of an exception and the notes added to it."""
     notes = object.__getattribute__(exc, "__dict__").get("__notes__")  # without code of the program
     added = [note for note in notes[:_MAX_NOTES] if type(note) is str] if type(notes) is list else []
-    return "\n".join([safe_repr.text_of(exc)] + added)[:limit]
+    text = "\n".join([safe_repr.text_of(exc, _MAX_READ)] + added)
+    if len(text) <= limit or _TRACEBACK not in text:
+        return text[:limit]
+    # That of another process, or of the test's own runner: what has failed is at its end.
+    head, tail = text[: limit // _OF_HEAD], text[len(text) - limit + limit // _OF_HEAD :]
+    return head.rpartition("\n")[0] + "\n…\n" + tail.partition("\n")[2]
 
 
 def _name(exc):

@@ -281,6 +281,22 @@ def test_notes_are_part_of_what_an_exception_says(start: Any) -> None:
     assert start(text, "c").last["exception"]["message"] == "no port\nin app.toml"
 
 
+def test_of_a_long_message_with_a_traceback_the_end_is_told(start: Any) -> None:
+    """What has failed in another process, or is told by a test runner of another kind, stands there."""
+    text = """
+        lines = ["It failed there.", "Traceback (most recent call last):"]
+        lines += [f"  File {n}" for n in range(500)]
+        raise RuntimeError("\\n".join([*lines, "KeyError: 'port'"]))
+    """
+    message = start(text, "c").last["exception"]["message"]
+    assert message.startswith("It failed there.\nTraceback") and message.endswith(
+        "File 499\nKeyError: 'port'"
+    )
+    assert "\n…\n" in message and 1000 < len(message) <= 1200
+    plain = start(text.replace("Traceback", "Trace"), "c").last["exception"]["message"]
+    assert len(plain) == 1200 and "KeyError" not in plain
+
+
 def test_coverage_is_said_to_hide_breakpoints(start: Any, python: str, version: tuple[int, int]) -> None:
     if not has(python, "coverage"):
         pytest.skip("coverage is not installed for this Python")
