@@ -21,7 +21,7 @@ _LOOKED_UP = re.compile(r"[+ ]*(?:where|and) +(?P<name>[\w.<>]+) = .*\.(?P<attri
 _ADVICE = re.compile(r"\s*(?:\.\.\.)?\s*Use -v+ to get (?:more diff|the full diff)\.?\s*")
 _DIFF = re.compile(r"[-+?]? (?P<text>.*)|[-+?]?")
 _MARKS = frozenset(" ^+-?")
-_MARKED, _FEW_MARKS = re.compile(r"\? [ ^+-]+"), 2
+_MARKED, _FEW_MARKS = re.compile(r"\? [ \t^+-]+"), 2
 """A line that marks the characters that differ in the two lines above it; so many of them are read at a glance."""
 _SEQUENCES = re.compile(r"(?:Lists|Tuples|Sequences) differ: ")
 _CUT = re.compile(r"\.\.\.|\[\d+ chars\]")
@@ -44,9 +44,8 @@ def shorten_assertion(message: str) -> str:
         return message
     first, *rest = _name_methods(_name_built_in(message)).split("\n")
     rest = [line for line in rest if not _ADVICE.fullmatch(line) and not _is_lookup(line)]
-    marks = [line for line in rest if _MARKED.fullmatch(line)]
-    if len(marks) > _FEW_MARKS:
-        rest = [line for line in rest if line not in marks]
+    without = [line for line in rest if not _MARKED.fullmatch(line)]
+    rest = without if len(rest) - len(without) > _FEW_MARKS else rest
     if _tells_all(first):
         if _SEQUENCES.search(first):
             rest = rest[-1:]  # it may end with the text that a test adds

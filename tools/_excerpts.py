@@ -144,6 +144,7 @@ class _Reader:
         told = {line for one in self._excerpts for line in one.lines()}
         self._excerpts += _other_uses(self._state, told)
         if self._is_mended:
+            told = {line for one in self._excerpts for line in one.lines()}.union(self._shown)
             self._excerpts += _calls_told(self._callers, told)
         return self._excerpts
 

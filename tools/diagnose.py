@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from pathlib import PurePath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -165,7 +165,7 @@ def without_library(answer: DiagnoseAnswer) -> DiagnoseAnswer:
 
     A test runner that has caught the exception itself raises another one there.
     """
-    is_library = answer.frame is not None and PurePath(answer.frame.path).is_absolute()
+    is_library = answer.frame is not None and PurePosixPath(answer.frame.path).is_absolute()
     if not is_library or answer.call_path or answer.project_frame:
         return answer
     return answer.model_copy(update={"source": None, "locals": [], "locals_omitted": 0})

@@ -21,7 +21,7 @@ _MAX_FILES = 2000
 _MAX_KEPT = 200
 """Passing tests whose lines are kept until the failing one has run."""
 _ENOUGH = 20
-"""Passing tests of which more are not waited for."""
+"""Passing tests; more are not waited for when the time for them is over."""
 _SIBLING = 0.1
 """Preference for the same test with other parameters as the nearest one."""
 _PASSED = ("except", "finally")
@@ -49,7 +49,7 @@ class SpectrumObserver:
         """(likeness, passing test) of the one that ran most of the same lines."""
         self._files = set()
         self._tracer = choose(job.project)
-        self._cut, self._enough_at = "", time.monotonic() + job.settings.get("enough_s", math.inf)
+        self._cut, self._enough_at = "", math.inf
         self._shared_depth, self._before_shared = 0, set()
         self._has_begun, self._outside = False, set()
         """Lines that run before the first test, and in what several tests share."""
@@ -91,16 +91,16 @@ class SpectrumObserver:
                 self._passed[line] = self._passed.get(line, 0) + 1
         elif exc is not None and len(self._failing) < _MAX_FAILING:
             self._failing.append((name, failure.describe(exc, self.job), lines))
+            if name == self.job.test:
+                self._enough_at = time.monotonic() + self.job.settings.get("enough_s", math.inf)
         if self.job.settings.get("compared"):
             self._find_nearest(name, outcome, lines)
-        if (self.job.is_over() or self._has_enough()) and not self._cut:
-            self._cut = "the time for it was over after %d tests" % (self._passing + len(self._failing))
+        count = self._passing + len(self._failing)
+        if self.job.is_over() and not self._cut:
+            self._cut = "the time for it was over after %d tests" % count
+        elif self._passing >= _ENOUGH and time.monotonic() > self._enough_at and not self._cut:
+            self._cut = "%d tests were enough" % count
         return bool(self._cut)
-
-    def _has_enough(self):
-        """True if the failing test and many passing ones have run, and took long."""
-        is_known = self._passing >= _ENOUGH and any(name == self.job.test for name, _, _ in self._failing)
-        return is_known and time.monotonic() > self._enough_at
 
     def _find_nearest(self, name, outcome, lines):
         """Take the nearest of the passing tests; not before the failing test has run."""

@@ -168,7 +168,7 @@ def test_of_many_passing_tests_no_more_than_enough_are_waited_for(
     shop = "def total(n):\n    return n + (n > 2)\n"
     found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE).spectrum
     assert found is not None and found.passed == passed
-    assert found.cut == ("the time for it was over after 21 tests" if passed == 20 else "")
+    assert found.cut == ("21 tests were enough" if passed == 20 else "")
 
 
 def test_a_run_without_an_end_is_ended(diagnose: Diagnose) -> None:

@@ -142,7 +142,7 @@ def holds(tree: ast.Module, expected: str) -> bool:
         (SORTED, "f(3) == [(2, 1), (1, 2), (1, 3)]", (3, "with the parts of the key `(i[0], i[1])` in reverse")),
         ("return 'abcd'[n:]", "f(2) == 'd'", (2, "with `+ 1` after `n`")),
         ("i = n\n    return 'abcd'[i]", "f(2) == 'b'", (3, "with `- 1` after `i`")),
-        ("found = {}\n    found['end'] = n\n    return found", "f(2) == {'end': 3}", (3, "with `+ 1` after `n`")),
+        ("found = {}\n    found['end'] = abs(n)\n    return found", "f(2) == {'end': 3}", (3, "with `+ 1` after `abs(n)`")),
         (CALLBACKS, "[one() for one in f(2)] == [0, 1]", (4, "with `i` as at that time in `lambda: i`")),
         ("return [lambda: i for i in range(n)]", "[one() for one in f(2)] == [0, 1]", (2, "with `i` as at that time in `lambda: i`")),
         ("return n if n > 5 else 'é' + 'x'", "f(3) == 'xé'", (2, "with `'x'` before `'é'`")),
@@ -236,10 +236,27 @@ def test_what_a_class_has_of_its_bases(expected: str, change: tuple[int, str]) -
     assert change in changes(MODEL, expected)
 
 
-def test_base_methods_that_do_nothing_or_are_called_are_not_called_once_more() -> None:
-    text = MODEL.replace("self.started = by", '"""Start."""\n        raise NotImplementedError')
-    text = text.replace('{"b": 3}', "super().settings()")
-    assert not any("super(Model, self)" in one for one in every_text(text))
+@pytest.mark.parametrize(
+    ("method", "other"),
+    [
+        ("self.started = by", '"""Start."""\n        raise NotImplementedError'),
+        ("self.started = by", "yield by"),
+        ("self.ready = True", "super().start(by)"),
+        ("self.ready = True", "Base.start(self, by)"),
+        ("self.ready = True", '"""Is ready."""'),
+        ("self.ready = True", "yield True"),
+        ("def start", "async def start"),
+        ("start(", "__start("),
+        ("    def start", "    @staticmethod\n    def start"),
+        ("class Model", "class Out:\n  class Model"),
+    ],
+)
+def test_base_methods_that_can_not_be_called_or_are_called_are_not_called_once_more(
+    method: str, other: str
+) -> None:
+    before = MODEL.replace('{"b": 3}', "super().settings()").partition("m = Model()")[0]
+    assert any("super(Model, self).start(by)" in one for one in every_text(before))
+    assert not any("super(Model, self)" in one for one in every_text(before.replace(method, other)))
 
 
 SIGNALS = """\
@@ -261,7 +278,7 @@ def moved(first, given_parent):
     ("expected", "change"),
     [
         ("Frame().settle([Signal('a', 'x'), Signal('b')])[0].parent == 'x'", (7, "with `one.parent` set only where it is None")),
-        ("moved(1, 2)[1] == 1", (11, "with `made.parent` for `given_parent`")),
+        ("moved(1, 2)[1] == 1", (11, "with `made.parent` for `given_parent` in `return made, given_parent`")),
     ],
 )  # fmt: skip
 def test_attributes_that_are_overwritten_or_not_used(expected: str, change: tuple[int, str]) -> None:

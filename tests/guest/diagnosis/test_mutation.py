@@ -369,8 +369,30 @@ def test_a_change_that_no_passing_test_runs_does_not_end_the_search(
     tests = "    def test_bad(self):\n        self.assertEqual(mark(join(['a'])), 'a')\n"
     tests += f"    def test_good(self):\n        self.assertTrue({'mark' if is_run else ''}(join(['b'])))\n"
     found = mutation(diagnose, MARKED, tests)
-    assert "if `text` were false" in [one.change for one in found.changes]
+    told = {one.change: one.only_here for one in found.changes}
+    assert told["if `text` were false"] is not is_run
     assert bool(found.cut) == is_run
+
+
+def test_without_other_tests_the_search_ends_where_some_changes_help(
+    diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diagnosis, "_MUTATION_S", 0.0)
+    monkeypatch.setattr(diagnosis, "_MUTATION_IN_VAIN_S", (60.0, 60.0))
+    tests = "    def test_bad(self):\n        self.assertNotEqual(mark(join(['a'])), 'a!')\n"
+    found = mutation(diagnose, MARKED, tests)
+    assert found.passing >= 3 and found.cut
+    assert all(one.only_here for one in found.changes)
+
+
+def test_a_change_of_a_whole_function_is_told_to_be_of_lines_that_no_passing_test_runs(
+    diagnose: Diagnose,
+) -> None:
+    tests = "    def test_bad(self):\n        self.assertNotEqual(mark(join(['a'])), 'a!')\n"
+    tests += "    def test_good(self):\n        self.assertTrue(join(['b']))\n"
+    found = mutation(diagnose, MARKED, tests)
+    told = {one.function: one.only_here for one in found.changes if one.change == "if it returned at once"}
+    assert told["mark"] and not told.get("join")
 
 
 ROUTES = """\

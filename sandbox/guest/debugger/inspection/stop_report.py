@@ -22,7 +22,8 @@ _MAX_CHAIN = 16
 _CHANGES = 1600  # characters of changed variables
 _CHANGE, _OLD, _CHANGE_AT_LEAST = 400, 200, 60
 _MAX_NOTES = 16
-_MAX_MESSAGE, _MAX_READ = 1200, 64_000
+_MAX_MESSAGE, _MAX_READ = 1200, 1 << 20
+_LEFT_OUT = "\n…\n"
 _TRACEBACK, _OF_HEAD = "Traceback (most recent call last)", 4
 """Words of a message that holds a traceback; of so many parts of it one is for its beginning."""
 _MAX_CHAINED = 400
@@ -290,8 +291,9 @@ def _message(exc, limit=_MAX_MESSAGE):
     if len(text) <= limit or _TRACEBACK not in text:
         return text[:limit]
     # That of another process, or of the test's own runner: what has failed is at its end.
-    head, tail = text[: limit // _OF_HEAD], text[len(text) - limit + limit // _OF_HEAD :]
-    return head.rpartition("\n")[0] + "\n…\n" + tail.partition("\n")[2]
+    room = limit - len(_LEFT_OUT)
+    head, tail = text[: room // _OF_HEAD], text[len(text) - room + room // _OF_HEAD :]
+    return (head.rpartition("\n")[0] or head) + _LEFT_OUT + (tail.partition("\n")[2] or tail)
 
 
 def _name(exc):

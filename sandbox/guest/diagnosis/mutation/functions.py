@@ -78,9 +78,9 @@ class Loaded:
             for loaded in self._found.get((function.filename, line, one.co_name), ()):
                 if one.co_freevars == loaded.__code__.co_freevars:
                     changed.append((loaded, one))
-                elif line == function.first_line:
+                elif line == function.first_line or not {*one.co_freevars} < {*loaded.__code__.co_freevars}:
                     return None
-                # A function inside that was made before keeps its code: those made from now on have the other one.
+                # A function inside that was made before keeps its variables: those made from now on have their own.
         return changed or None
 
 

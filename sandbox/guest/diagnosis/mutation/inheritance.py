@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 
 from ..syntax_trees import has_docstring
-from .mutant import AIMED, POSSIBLE, Ends, Mutant, expression
+from .mutant import AIMED, POSSIBLE, Ends, Mutant, expression, is_docstring
 
 _DISPLAYS = {
     ast.Dict: "{{**{}, **_it}}",
@@ -19,14 +19,15 @@ _DISPLAYS = {
 
 def with_base(changed, executed, definitions):
     """Yield changes of a method that replaces one of a base class and does not call it: with that called, too."""
-    function = changed.node
-    replaced = definitions.replaced(changed.owner, function.name) if changed.owner else None
-    if replaced is None or function.decorator_list or not _does_something(replaced):
+    function, first = changed.node, int(has_docstring(changed.node.body))
+    is_plain = _is_plain_method(function) and changed.name == f"{changed.owner}.{function.name}"
+    replaced = definitions.replaced(changed.owner, function.name) if is_plain else None
+    if replaced is None or not function.body[first:] or _calls_base(function):
         return
-    if any(isinstance(one, ast.Name) and one.id == "super" for one in ast.walk(function)):
+    if not _is_plain_method(replaced) or not _does_something(replaced):
         return
     call = _call_of_base(function, changed.owner)
-    ends = Ends(function, int(has_docstring(function.body)), executed)
+    ends = Ends(function, first, executed)
     yield ends.at_start(call, AIMED, f"with `{call}` at its start")
     if ends.has_end:
         yield ends.at_end(call, AIMED, f"with `{call}` at its end")
@@ -47,14 +48,30 @@ def _call_of_base(function, owner):
     return f"super({owner}, {first}).{function.name}({', '.join(names)})"
 
 
+def _is_plain_method(method):
+    """True for one that does its work when it is called with its object, and that classes may replace."""
+    is_private = method.name.startswith("__") and not method.name.endswith("__")
+    if (
+        method.decorator_list
+        or is_private
+        or method.name == "__new__"
+        or isinstance(method, ast.AsyncFunctionDef)
+    ):
+        return False
+    return not any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in ast.walk(method))
+
+
+def _calls_base(method):
+    """True if it calls a method of its name of something else than its object: by `super()`, or by the name of a class."""
+    called = [one.func for one in ast.walk(method) if isinstance(one, ast.Call)]
+    same = [one for one in called if isinstance(one, ast.Attribute) and one.attr == method.name]
+    return any(getattr(one.value, "id", "") != "self" for one in same)
+
+
 def _does_something(method):
     """False for a method that only says that others have to do it."""
     left = method.body[has_docstring(method.body) :]
-    return not all(isinstance(one, (ast.Pass, ast.Raise, ast.Expr)) and _is_plain(one) for one in left)
-
-
-def _is_plain(statement):
-    return not isinstance(statement, ast.Expr) or isinstance(statement.value, ast.Constant)
+    return not all(isinstance(one, (ast.Pass, ast.Raise)) or is_docstring(one) for one in left)
 
 
 def own_or_inherited(node, names):

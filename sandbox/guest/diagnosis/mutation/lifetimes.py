@@ -117,7 +117,8 @@ def taken_anew(function, executed):
 
 def bound_early(function, executed):
     """Yield changes of functions made in a loop: with its variables as they are then, not as they are when it has ended."""
-    made = 0
+    made = set()
+    outer = {one for node in ast.walk(function) if isinstance(node, ast.Global) for one in node.names}
     for loop in ast.walk(function):
         if isinstance(loop, (ast.For, ast.AsyncFor)):
             targets, inside = [loop.target, *loop.body], loop.body
@@ -126,16 +127,16 @@ def bound_early(function, executed):
             inside = [loop.key, loop.value] if isinstance(loop, ast.DictComp) else [loop.elt]
         else:
             continue
-        bound = {
-            one.id
-            for target in targets
-            for one in ast.walk(target)
-            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
-        }
+        bound = {}
+        for one in [one for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)]:
+            if isinstance(one.ctx, ast.Store) and one.id not in outer:
+                bound.setdefault(one.id, one.lineno)
+        if not isinstance(loop, (ast.For, ast.AsyncFor)):
+            bound = dict.fromkeys(bound, 0)
         for inner in [one for part in inside for one in ast.walk(part) if isinstance(one, _INNER)]:
-            names = sorted(_read_in(inner) & bound)
-            if names and has_run(inner, executed) and made < _MAX_INNER:
-                made += 1
+            names = sorted(name for name in _read_in(inner) & bound.keys() if bound[name] <= inner.lineno)
+            if names and inner not in made and has_run(inner, executed) and len(made) < _MAX_INNER:
+                made.add(inner)
                 given, bound_now = copy.copy(inner.args), ", ".join(f"{name}={name}" for name in names)
                 added = expression(f"lambda *, {bound_now}: 0", inner).args
                 given.kwonlyargs = [*given.kwonlyargs, *added.kwonlyargs]

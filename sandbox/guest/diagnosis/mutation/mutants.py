@@ -64,6 +64,7 @@ _CALCULATED = {
     ast.Mult: ast.Div,
     ast.Div: ast.Mult,
 }
+_OF_NUMBERS = ast.Mult, ast.Div
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.BitOr: "|", ast.BitXor: "^", ast.Mult: "*", ast.Div: "/"}
 _ITERATORS = "map", "filter", "zip", "enumerate", "reversed", "iter"
 _LOOK_UPS = "get", "setdefault"
@@ -208,7 +209,7 @@ def _filters(node, names):
 
 def _operators(node, names):
     kind = _CALCULATED.get(type(node.op))
-    if kind is not None:
+    if kind is not None and not (type(node.op) in _OF_NUMBERS and _is_of_others(node)):
         sign = _OPERATORS[kind] + "=" * isinstance(node, ast.AugAssign)
         yield Mutant(node, {"op": kind()}, node, LIKELY, "with `" + sign + "` in {}", node)
     target = getattr(node, "target", None)
@@ -224,6 +225,14 @@ def _operators(node, names):
             anew = expression("[_it for _ in range(_n)]", node.left, _it=one, _n=node.right)
             each = {"left": anew, "right": expression("1", node)}
             yield Mutant(node, each, node, AIMED, "with a {} of its own each time in {}", one, node)
+
+
+def _is_of_others(node):
+    """True for an operation with what is no number: `[0] * n`, `"-" * n`, `folder / "name"`."""
+    sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.value]
+    texts = [getattr(one, "value", 0) for one in sides if isinstance(one, ast.Constant)]
+    is_text = any(isinstance(one, (str, bytes)) for one in texts)
+    return is_text or any(isinstance(one, (ast.List, ast.Tuple, ast.JoinedStr)) for one in sides)
 
 
 def _merges(node, names):

@@ -159,7 +159,7 @@ class MutationObserver:
             if child is None:
                 self._child = trial.report
                 return
-            child.is_only_here = (self.job.relative(function.filename), mutant.line) in only_here
+            child.is_only_here = self._is_among(only_here, function, mutant)
             tried.append((child, function, mutant))
         trial.wait(_LAST_S)
         result.update(tried=len(tried), **self._told(tried, trial, definitions))
@@ -210,10 +210,14 @@ class MutationObserver:
 
     def _told(self, tried, trial, definitions):
         """The changes with which the test passes, those first with which the others do, too, also such as fail without it."""
-        passing = [(*child.of_others(), child.mended(), *rest) for child, *rest in tried if child.has_passed]
+        passing = [
+            (*child.of_others(), child.mended(), function, mutant, child.is_only_here)
+            for child, function, mutant in tried
+            if child.has_passed
+        ]
         passing.sort(key=lambda one: (one[0], -one[2], one[4].is_blunt, -one[1]))
-        told, only_here = [], self._only_here()
-        for broken, ran, mended, function, mutant in passing[:_MAX_TOLD]:
+        told = []
+        for broken, ran, mended, function, mutant, is_only_here in passing[:_MAX_TOLD]:
             lines = self._sources.lines(function.filename)
             told.append(
                 {
@@ -223,7 +227,7 @@ class MutationObserver:
                     "broken": broken,
                     "ran": ran,
                     "mended": mended,
-                    "only_here": (self.job.relative(function.filename), mutant.line) in only_here,
+                    "only_here": is_only_here,
                 }
             )
         return {"passing": len(passing), "changes": told, "state": self._state(told, passing, definitions)}
@@ -234,6 +238,12 @@ class MutationObserver:
             return set()  # not all tests have run
         found = {(path, line) for path, line, _, runs in self._spectrum["lines"] if not runs}
         return found.difference(map(tuple, self._spectrum["outside"]))
+
+    def _is_among(self, only_here, function, mutant):
+        """True for a change at one of these lines; of one at a line that begins nothing that runs, the next that does counts."""
+        path = self.job.relative(function.filename)
+        lines = (line for each, line, _, _ in self._spectrum["lines"] if each == path)
+        return (path, min((one for one in lines if one >= mutant.line), default=mutant.line)) in only_here
 
     def _state(self, told, passing, definitions):
         """The state that the changes are about, with its uses; None if there is none."""
@@ -300,10 +310,10 @@ class _Trial:
         """Fork a child; returns it, and None in the child itself, whose `report` is set, once that has called `prepare`."""
         while len(self._running) >= self._workers:
             self._listen()
+        memory = _size() + _MAX_MEMORY
         reading, writing = os.pipe()
         self._tried += changed is not None
         limit = self._limit if prepare is None else self._early_limit
-        memory = _size() + _MAX_MEMORY
         pid = os.fork()
         if pid:
             os.close(writing)
@@ -314,7 +324,7 @@ class _Trial:
         try:
             os.close(reading)
             self.report = _Report(writing, changed is not None, self._count, seconds, self._more)
-            self._change(changed, memory)
+            self._change(changed, memory, writing)
             Guard(self._folder, self._job.root, self.report.tell_made).stand()
             _limit_processor(limit)
             if prepare is not None:
@@ -323,12 +333,13 @@ class _Trial:
             os._exit(1)
         return None
 
-    def _change(self, changed, memory):
+    def _change(self, changed, memory, writing):
         """Change the code of this process. Little else is done in each: all that it writes to has to be copied first."""
         import resource
 
         for number in (1, 2, *self._open_files):
-            os.dup2(self._silent, number)
+            if number != writing:  # the file may have been closed since
+                os.dup2(self._silent, number)
         sys.dont_write_bytecode = True
         limits = (resource.RLIMIT_FSIZE, _MAX_FILE), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_AS, memory)
         for kind, most in limits:
@@ -357,7 +368,7 @@ class _Trial:
                 self._running.remove(one)
                 self._passing += one.has_passed
                 if one.has_passed and (self.others or self._passing >= _ENOUGH):
-                    is_harmless = not one.of_others()[0] and not one.is_only_here
+                    is_harmless = not one.of_others()[0] and not (self.others and one.is_only_here)
                     self._harmless += is_harmless
                     self._mending += is_harmless and (not self.failing or one.mended() > 0)
 
@@ -371,7 +382,7 @@ def _others_of(child):
 
 
 def _size():
-    """Bytes that this process has allocated."""
+    """Bytes of addresses of this process."""
     import resource
 
     reading = os.open("/proc/self/statm", os.O_RDONLY)

@@ -25,9 +25,8 @@ def other_orders(node, names):
         return
     if "reverse" not in keywords:
         turned = ast.keyword(arg="reverse", value=expression("True", node))
-        yield Mutant(
-            node, {"keywords": [*node.keywords, turned]}, node, AIMED, "with `reverse=True` in {}", node
-        )
+        given = [*node.keywords, ast.copy_location(turned, node)]
+        yield Mutant(node, {"keywords": given}, node, AIMED, "with `reverse=True` in {}", node)
     key = getattr(keywords.get("key"), "body", None)
     if isinstance(key, ast.Tuple) and len(key.elts) > 1:
         yield Mutant(
@@ -58,15 +57,18 @@ def other_positions(node, names):
 
 def other_kept_positions(node, names):
     """Yield changes of a position that is kept in an attribute or an item, by one."""
-    kept = [target for target, _ in assigned_in(node) if not isinstance(target, ast.Name)]
-    if isinstance(node.value, (*READ, ast.Call)) and any(_is_position(one) for one in (node.value, *kept)):
+    kept = [target for target, _ in assigned_in(node) if isinstance(target, (ast.Attribute, ast.Subscript))]
+    if kept and any(_is_position(one) for one in (node.value, *kept)):
         yield from _by_one(node, "value", node.value)
 
 
 def _is_position(node):
-    """True for a name or an attribute that is called like a position, and for a call of a method that is."""
-    name = last_name(node.func if isinstance(node, ast.Call) else node) or ""
-    return name.rpartition("_")[2] in _POSITIONS
+    """True for a name, an attribute or a key that is called like a position, and for a call of a method that is."""
+    if isinstance(node, ast.Subscript):
+        name = getattr(index_of(node), "value", None)
+    else:
+        name = last_name(node.func if isinstance(node, ast.Call) else node)
+    return type(name) is str and name.rpartition("_")[2] in _POSITIONS
 
 
 def _by_one(owner, field, value):

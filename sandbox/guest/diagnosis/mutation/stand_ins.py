@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from .mutant import AIMED, Mutant, blocks_in, expression, filled, holding
+from .mutant import AIMED, Mutant, blocks_in, expression, filled, holding, local_names
 
 _MIN_WORD = 4
 """Characters of the last word of a variable that may be the name of an attribute."""
-_MAX_HOLDERS = 4
+_MAX_HOLDERS, _MAX_HELD = 4, 24
 _SIMPLE = (ast.Return, ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)
 
 
@@ -33,22 +33,31 @@ def held_by_others(function, executed, names):
 
     `order.customer` for `new_customer`.
     """
+    made = 0
     for owner in ast.walk(function):
         for field, block in blocks_in(owner):
             for index, one in enumerate(block):
-                if isinstance(one, _SIMPLE) and one.lineno in executed:
-                    for node, text in _held(one, names):
+                for node, text in _held(one, names) if _is_simple(one, executed) else ():
+                    if made < _MAX_HELD:
+                        made += 1
                         changed = filled([one], node.id, expression(text, node))
-                        made = [*block[:index], *changed, *block[index + 1 :]]
-                        yield Mutant(owner, {field: made}, node, AIMED, "with `" + text + "` for {}", node)
+                        block_made = [*block[:index], *changed, *block[index + 1 :]]
+                        told = "with `" + text + "` for {} in {}"
+                        yield Mutant(owner, {field: block_made}, node, AIMED, told, node, one)
+
+
+def _is_simple(statement, executed):
+    return isinstance(statement, _SIMPLE) and statement.lineno in executed
 
 
 def _held(statement, names):
-    """Yield (variable that a statement reads, text of an attribute that may be meant)."""
-    read = [one for one in ast.walk(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
-    for node in {one.id: one for one in read}.values():
-        attribute = node.id.rpartition("_")[2]
-        is_known = len(attribute) >= _MIN_WORD and names.definitions.has_field(attribute)
+    """Yield (variable that a statement only reads, text of an attribute that may be meant)."""
+    found = [one for one in ast.walk(statement) if isinstance(one, ast.Name)]
+    read = {one.id: one for one in found if isinstance(one.ctx, ast.Load)}
+    bound = {*local_names(statement)}
+    for node in [one for name, one in read.items() if name not in bound]:
+        _, line, attribute = node.id.rpartition("_")
+        is_known = line and len(attribute) >= _MIN_WORD and names.definitions.has_field(attribute)
         if is_known and node.id in names.locals:
             for name in names.others(node.id)[:_MAX_HOLDERS]:
                 yield node, f"{name}.{attribute}"

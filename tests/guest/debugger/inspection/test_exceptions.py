@@ -293,6 +293,9 @@ def test_of_a_long_message_with_a_traceback_the_end_is_told(start: Any) -> None:
         "File 499\nKeyError: 'port'"
     )
     assert "\n…\n" in message and 1000 < len(message) <= 1200
+    in_one_line = start("raise RuntimeError(repr('Traceback (most recent call last):\\n' * 99) + '!')", "c")
+    message = in_one_line.last["exception"]["message"]
+    assert message.startswith("'Traceback") and message.endswith("'!") and len(message) == 1200
     plain = start(text.replace("Traceback", "Trace"), "c").last["exception"]["message"]
     assert len(plain) == 1200 and "KeyError" not in plain
 
