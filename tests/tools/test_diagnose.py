@@ -539,6 +539,17 @@ def test_of_a_long_function_with_values_the_lines_that_have_one_are_shown_with_i
     assert shown[5].endswith("'   ◂ x = 7") and shown[7].endswith("'   ◂ False")
 
 
+def test_where_a_changed_line_has_its_names_from_comes_before_values_of_other_lines() -> None:
+    lines = ["def long(x):", *(f"    step_{number} = '{'x' * 40}'" for number in range(2, 61))]
+    lines[3], lines[39] = "    left = all_keys", "    left.discard(key)"
+    marks = Marks.model_validate({"definitions": [{"name": "long", "found": [("function", 1, 60)]}]})
+    place = Place(path="shop.py", line=40, function="long", text="")
+    values = dict.fromkeys(range(30, 60), "True") | {60: "→ None"}
+    _, *shown = cut_out(place, lines, marks, [], [40], values, 300).split("\n")
+    numbers = [line.split()[0] for line in shown]
+    assert "4" in numbers and "40" in numbers and "60" not in numbers
+
+
 def test_all_lines_between_a_name_and_its_use_near_by_are_shown() -> None:
     lines = ["def long():", *(f"    step_{number} = '{'x' * 40}'" for number in range(2, 61))]
     lines[19], lines[38] = "    key = make()", "    self.kept[key] = 1"
