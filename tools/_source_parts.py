@@ -87,9 +87,10 @@ def cut_out(
         beside = [line for line in near if any(abs(line - each) <= _BESIDE for each in named)]
         returns = [line for line in near if _RESULT in values[line]]
         headers = [first + index for line in inside for index in find_headers(source, line)]
-        its_own = find_bindings(source, place.line - first) if place.line - first in inside else ()
-        own_names = [first + index for index in its_own]
-        wanted = list(dict.fromkeys([*named, *headers, *own_names, *beside, *returns, *bound, *near]))
+        at = place.line - first
+        own = [*find_headers(source, at), *find_bindings(source, at)] if at in inside else []
+        own_lines = [first + index for index in own]
+        wanted = list(dict.fromkeys([*named, *own_lines, *headers, *beside, *returns, *bound, *near]))
         return _longest_part(head, source, first, wanted, values, longest)
     around = _AROUND if longest >= MAX_FUNCTION else _BESIDE
     windows = _windows(place, source, first, named, around)
