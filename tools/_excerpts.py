@@ -141,12 +141,13 @@ class _Reader:
         for one in beside:
             await self._has_file(one.path, _MAX_ALL_FILES)
         self._excerpts += await in_thread(lambda: list(self._short_ones(beside)))
-        told = {line for one in self._excerpts for line in one.lines()}
-        self._excerpts += _other_uses(self._state, told)
+        self._excerpts += _other_uses(self._state, self._lines_told())
         if self._is_mended:
-            told = {line for one in self._excerpts for line in one.lines()}.union(self._shown)
-            self._excerpts += _calls_told(self._callers, told)
+            self._excerpts += _calls_told(self._callers, self._lines_told().union(self._shown))
         return self._excerpts
+
+    def _lines_told(self) -> set[tuple[str, int]]:
+        return {line for one in self._excerpts for line in one.lines()}
 
     async def _has_file(self, path: str, most: int = _MAX_FILES) -> bool:
         """Read a file if it is one of the first `most`. False if it is not, or can't be read."""
@@ -283,7 +284,7 @@ class _Reader:
 
     def _short_ones(self, beside: Sequence[Helper]) -> Iterator[Excerpt]:
         """The first short ones of which no line is shown; those that a changed line calls may be longer."""
-        told = {line for one in self._excerpts for line in one.lines()}.union(self._shown)
+        told = self._lines_told().union(self._shown)
         left = _FEW_HELPERS if self._is_mended else _MAX_HELPERS
         seen = set[tuple[str, tuple[int, int]]]()
         for one in beside:
@@ -308,20 +309,23 @@ def _other_uses(state: State | None, told: Collection[tuple[str, int]]) -> list[
     found = found if len(found) <= _MAX_USES else [one for one in found if one.is_written]
     if not state or not found:
         return []
-    head = f"{found[0].path}, other lines with `{state.name}`"
-    numbered = (f"{one.line}\t{_use(one)}" for one in found[:_MAX_USES])
-    return [Excerpt(found[0].path, head, "\n".join([head, *numbered]))]
+    return [_lines_of_file(f"other lines with `{state.name}`", found[:_MAX_USES])]
 
 
 def _calls_told(callers: Sequence[Helper], told: Collection[tuple[str, int]]) -> list[Excerpt]:
     """The lines that have called the function with the best change, but for those that are shown."""
     found = [one for one in callers if (one.path, one.line) not in told][:_MAX_CALLS]
-    excerpts = list[Excerpt]()
-    for path in dict.fromkeys(one.path for one in found):
-        head = f"{path}, calls of {found[0].by.function}"
-        numbered = (f"{one.line}\t{_use(one)}" for one in found if one.path == path)
-        excerpts.append(Excerpt(path, head, "\n".join([head, *numbered])))
-    return excerpts
+    by_path: dict[str, list[Helper]] = {}
+    for one in found:
+        by_path.setdefault(one.path, []).append(one)
+    return [_lines_of_file(f"calls of {calls[0].by.function}", calls) for calls in by_path.values()]
+
+
+def _lines_of_file(what: str, places: Sequence[Place]) -> Excerpt:
+    """Single lines of a file, each with the function that it is in."""
+    path = places[0].path
+    head = f"{path}, {what}"
+    return Excerpt(path, head, "\n".join([head, *(f"{one.line}\t{_use(one)}" for one in places)]))
 
 
 def _use(one: Place) -> str:

@@ -95,12 +95,16 @@ class SpectrumObserver:
                 self._enough_at = time.monotonic() + self.job.settings.get("enough_s", math.inf)
         if self.job.settings.get("compared"):
             self._find_nearest(name, outcome, lines)
-        count = self._passing + len(self._failing)
-        if self.job.is_over() and not self._cut:
-            self._cut = "the time for it was over after %d tests" % count
-        elif self._passing >= _ENOUGH and time.monotonic() > self._enough_at and not self._cut:
-            self._cut = "%d tests were enough" % count
+        self._cut = self._cut or self._why_cut()
         return bool(self._cut)
+
+    def _why_cut(self):
+        """Why no more tests are to run; "" if they are."""
+        count = self._passing + len(self._failing)
+        if self.job.is_over():
+            return "the time for it was over after %d tests" % count
+        is_enough = self._passing >= _ENOUGH and time.monotonic() > self._enough_at
+        return "%d tests were enough" % count if is_enough else ""
 
     def _find_nearest(self, name, outcome, lines):
         """Take the nearest of the passing tests; not before the failing test has run."""

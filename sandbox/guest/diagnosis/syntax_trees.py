@@ -33,6 +33,11 @@ def leaves_block(statement):
     )
 
 
+def yields(function):
+    """True for a function with a `yield` in it: a generator, or one around a generator."""
+    return any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in ast.walk(function))
+
+
 def index_of(subscript):
     """The expression in brackets, which Python 3.8 wraps."""
     index = subscript.slice

@@ -255,8 +255,8 @@ def test_base_methods_that_can_not_be_called_or_are_called_are_not_called_once_m
     method: str, other: str
 ) -> None:
     before = MODEL.replace('{"b": 3}', "super().settings()").partition("m = Model()")[0]
-    assert any("super(Model, self).start(by)" in one for one in every_text(before))
-    assert not any("super(Model, self)" in one for one in every_text(before.replace(method, other)))
+    assert any("super(Model, self).start(by)" in one for one in texts(before))
+    assert not any("super(Model, self)" in one for one in texts(before.replace(method, other)))
 
 
 SIGNALS = """\
@@ -1023,23 +1023,13 @@ def f(n):
 """
 
 
-def every_text(text: str) -> set[str]:
+def texts(text: str, at_any_time: set[int] | None = None) -> set[str]:
     tree, lines = ast.parse(text), text.splitlines()
-    definitions, run = Definitions({"module.py": tree}), set(range(len(lines) + 1))
+    definitions, every = Definitions({"module.py": tree}), set(range(len(lines) + 1))
     return {
         one.describe(lines)
         for function in functions_in("shop.py", tree)
-        for one in mutants_of(function, run, definitions)
-    }
-
-
-def texts(text: str, at_any_time: set[int] | None) -> set[str]:
-    tree, lines = ast.parse(text), text.splitlines()
-    (function,) = functions_in("shop.py", tree)
-    every = set(range(len(lines) + 1))
-    return {
-        one.describe(lines)
-        for one in mutants_of(function, every, Definitions({"module.py": tree}), at_any_time)
+        for one in mutants_of(function, every, definitions, at_any_time)
     }
 
 

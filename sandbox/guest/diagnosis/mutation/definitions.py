@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 
-from ..syntax_trees import DEFINITIONS, assigns_each, index_of, own_attribute, parameters
+from ..syntax_trees import DEFINITIONS, assigns_each, index_of, own_attribute, parameters, yields
 from .caches import is_cache, is_cached_attribute
 from .mutant import last_name
 
@@ -17,7 +17,6 @@ _MAX_CONVERSIONS = 2
 _MAX_ALTERNATIVES = 6
 _MAX_ALIKE = 3
 """Names that one may have been mistaken for."""
-_YIELDS = (ast.Yield, ast.YieldFrom)
 _PROPERTIES = ("property", "cached_property")
 
 
@@ -76,9 +75,7 @@ class Definitions:
     def is_generator(self, name):
         """True if all functions of this name are generators."""
         functions = self._functions.get(name, ())
-        return bool(functions) and all(
-            any(isinstance(one, _YIELDS) for one in ast.walk(node)) for node, _ in functions
-        )
+        return bool(functions) and all(yields(node) for node, _ in functions)
 
     def find_called(self, call):
         """(name of the file, syntax tree) of the function that a call is likely to mean; None if there is none, or several.
@@ -128,20 +125,11 @@ class Definitions:
 
     def replaced(self, owner, name):
         """The method of a base class that a method of `owner` replaces; None if none is known."""
-        waiting, known = list(self._bases(owner)), {owner}
-        while waiting and len(known) < _MAX_BASES:
-            one = waiting.pop(0)
-            if one not in known:
-                known.add(one)
-                for part in self._classes[one].body if one in self._classes else ():
-                    if isinstance(part, DEFINITIONS) and part.name == name:
-                        return part
-                waiting += self._bases(one)
+        for node in self._with_bases(owner):
+            for part in node.body if node.name != owner else ():
+                if isinstance(part, DEFINITIONS) and part.name == name:
+                    return part
         return None
-
-    def _bases(self, owner):
-        """Names of the bases of a class, None for those that have none."""
-        return map(last_name, self._classes[owner].bases) if owner in self._classes else ()
 
     def state(self, owner):
         """The `State` of the objects of a class."""
@@ -171,17 +159,22 @@ class Definitions:
 
     def _bodies(self, owner):
         """(methods, other statements) of a class and its bases, the nearest first, and of the methods the constructors first."""
-        waiting, known, methods, others = [owner], set(), [], []
+        methods, others = [], []
+        for node in self._with_bases(owner):
+            for part in node.body:
+                (methods if isinstance(part, DEFINITIONS) else others).append(part)
+        return sorted(methods, key=lambda one: one.name != "__init__"), others
+
+    def _with_bases(self, owner):
+        """Yield the syntax trees of a class and of its bases, the nearest first."""
+        waiting, known = [owner], set()
         while waiting and len(known) < _MAX_BASES:
             one = waiting.pop(0)
             node = self._classes.get(one)
-            if node is None or one in known:
-                continue
-            known.add(one)
-            for part in node.body:
-                (methods if isinstance(part, DEFINITIONS) else others).append(part)
-            waiting += self._bases(one)
-        return sorted(methods, key=lambda one: one.name != "__init__"), others
+            if node is not None and one not in known:
+                known.add(one)
+                yield node
+                waiting += map(last_name, node.bases)
 
 
 class State:

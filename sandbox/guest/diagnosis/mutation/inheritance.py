@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 
-from ..syntax_trees import has_docstring
+from ..syntax_trees import has_docstring, yields
 from .mutant import AIMED, POSSIBLE, Ends, Mutant, expression, is_docstring
 
 _DISPLAYS = {
@@ -51,14 +51,8 @@ def _call_of_base(function, owner):
 def _is_plain_method(method):
     """True for one that does its work when it is called with its object, and that classes may replace."""
     is_private = method.name.startswith("__") and not method.name.endswith("__")
-    if (
-        method.decorator_list
-        or is_private
-        or method.name == "__new__"
-        or isinstance(method, ast.AsyncFunctionDef)
-    ):
-        return False
-    return not any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in ast.walk(method))
+    is_special = method.decorator_list or method.name == "__new__" or isinstance(method, ast.AsyncFunctionDef)
+    return not (is_private or is_special or yields(method))
 
 
 def _calls_base(method):
@@ -81,11 +75,9 @@ def own_or_inherited(node, names):
         return
     owner, name, *default = node.args
     likelihood = AIMED if getattr(owner, "id", "") == "cls" else POSSIBLE
-    if called == "hasattr":
-        alone = {"func": expression("vars(_it).__contains__", node, _it=owner), "args": [name]}
-        yield Mutant(node, alone, node, likelihood, "without what is inherited in {}", node)
-    elif default:
-        alone = {"func": expression("vars(_it).get", node, _it=owner), "args": [name, *default]}
+    if called == "hasattr" or default:
+        look_up = "__contains__" if called == "hasattr" else "get"
+        alone = {"func": expression(f"vars(_it).{look_up}", node, _it=owner), "args": [name, *default]}
         yield Mutant(node, alone, node, likelihood, "without what is inherited in {}", node)
 
 

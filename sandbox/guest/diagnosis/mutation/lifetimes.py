@@ -119,22 +119,11 @@ def bound_early(function, executed):
     """Yield changes of functions made in a loop: with its variables as they are then, not as they are when it has ended."""
     made = set()
     outer = {one for node in ast.walk(function) if isinstance(node, ast.Global) for one in node.names}
-    for loop in ast.walk(function):
-        if isinstance(loop, (ast.For, ast.AsyncFor)):
-            targets, inside = [loop.target, *loop.body], loop.body
-        elif isinstance(loop, (ast.ListComp, ast.SetComp, ast.DictComp)):
-            targets = [one.target for one in loop.generators]
-            inside = [loop.key, loop.value] if isinstance(loop, ast.DictComp) else [loop.elt]
-        else:
-            continue
-        bound = {}
-        for one in [one for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)]:
-            if isinstance(one.ctx, ast.Store) and one.id not in outer:
-                bound.setdefault(one.id, one.lineno)
-        if not isinstance(loop, (ast.For, ast.AsyncFor)):
-            bound = dict.fromkeys(bound, 0)
+    for targets, inside in _loops_in(function):
+        first, later = _stored_in(targets), _stored_in(inside)
         for inner in [one for part in inside for one in ast.walk(part) if isinstance(one, _INNER)]:
-            names = sorted(name for name in _read_in(inner) & bound.keys() if bound[name] <= inner.lineno)
+            bound = {one.id for one in first} | {one.id for one in later if one.lineno <= inner.lineno}
+            names = sorted(_read_in(inner) & bound - outer)
             if names and inner not in made and has_run(inner, executed) and len(made) < _MAX_INNER:
                 made.add(inner)
                 given, bound_now = copy.copy(inner.args), ", ".join(f"{name}={name}" for name in names)
@@ -143,6 +132,22 @@ def bound_early(function, executed):
                 given.kw_defaults = [*given.kw_defaults, *added.kw_defaults]
                 told = "with `" + "`, `".join(names) + "` as at that time in {}"
                 yield Mutant(inner, {"args": given}, inner, AIMED, told, inner)
+
+
+def _loops_in(function):
+    """Yield (targets, what is evaluated in each round) of the loops and comprehensions of a function."""
+    for node in ast.walk(function):
+        if isinstance(node, (ast.For, ast.AsyncFor)):
+            yield [node.target], node.body
+        elif isinstance(node, ast.DictComp):
+            yield [one.target for one in node.generators], [node.key, node.value]
+        elif isinstance(node, (ast.ListComp, ast.SetComp)):
+            yield [one.target for one in node.generators], [node.elt]
+
+
+def _stored_in(nodes):
+    names = [one for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name)]
+    return [one for one in names if isinstance(one.ctx, ast.Store)]
 
 
 def _read_in(inner):

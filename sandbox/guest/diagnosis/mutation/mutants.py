@@ -8,7 +8,7 @@ import ast
 import builtins
 import copy
 
-from ..syntax_trees import has_docstring, own_attribute
+from ..syntax_trees import has_docstring, own_attribute, yields
 from .caches import computed_anew, without_cache
 from .conditions import (
     asked_by,
@@ -209,7 +209,7 @@ def _filters(node, names):
 
 def _operators(node, names):
     kind = _CALCULATED.get(type(node.op))
-    if kind is not None and not (type(node.op) in _OF_NUMBERS and _is_of_others(node)):
+    if kind is not None and not (type(node.op) in _OF_NUMBERS and _is_of_no_numbers(node)):
         sign = _OPERATORS[kind] + "=" * isinstance(node, ast.AugAssign)
         yield Mutant(node, {"op": kind()}, node, LIKELY, "with `" + sign + "` in {}", node)
     target = getattr(node, "target", None)
@@ -227,12 +227,13 @@ def _operators(node, names):
             yield Mutant(node, each, node, AIMED, "with a {} of its own each time in {}", one, node)
 
 
-def _is_of_others(node):
-    """True for an operation with what is no number: `[0] * n`, `"-" * n`, `folder / "name"`."""
-    sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.value]
-    texts = [getattr(one, "value", 0) for one in sides if isinstance(one, ast.Constant)]
-    is_text = any(isinstance(one, (str, bytes)) for one in texts)
-    return is_text or any(isinstance(one, (ast.List, ast.Tuple, ast.JoinedStr)) for one in sides)
+def _is_of_no_numbers(node):
+    """True for an operation with a text or a list: `[0] * n`, `"-" * n`, `folder / "name"`."""
+    return any(
+        isinstance(one, (ast.List, ast.Tuple, ast.JoinedStr))
+        or isinstance(getattr(one, "value", None), (str, bytes))
+        for one in ([node.left, node.right] if isinstance(node, ast.BinOp) else [node.value])
+    )
 
 
 def _merges(node, names):
@@ -516,6 +517,6 @@ _MAKERS = (
 
 def _generating(function):
     """Statements that make a function a generator although it returns at once."""
-    if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(function)):
+    if yields(function):
         return [ast.copy_location(ast.Expr(value=ast.Yield(value=None)), function.body[-1])]
     return []

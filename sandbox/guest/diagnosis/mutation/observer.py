@@ -7,6 +7,7 @@ with the test, and if that passes, with the tests after it.
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 
 from ...debugger.isolation.pristine import os, threading
 from .. import failure
@@ -38,6 +39,8 @@ class MutationObserver:
         self.job = job
         self._spectrum = job.read("spectrum.json")
         self._sources = Sources()
+        self._run = {}
+        """Path -> the lines that the failing test runs, in order."""
         self._has_begun = False
         self._child = None
         """In a child process: its report."""
@@ -124,6 +127,8 @@ class MutationObserver:
         definitions = self._read_definitions(loaded)
         result.update(others=len(trial.others), failing=len(trial.failing))
         tried, only_here = [], self._only_here()
+        for path, line in sorted(one[:2] for one in self._spectrum["lines"]):
+            self._run.setdefault(path, []).append(line)
         plan = Plan(self.job, self._spectrum, loaded, definitions, lines, imported)
         changes = plan.changes()
         self._kept = trial, plan, changes, tried, lines
@@ -140,7 +145,7 @@ class MutationObserver:
             if child is None:
                 self._child = trial.report
                 return
-            child.is_only_here = self._is_among(only_here, function, mutant)
+            child.is_only_here = self._is_among(only_here, self.job.relative(function.filename), mutant.line)
             tried.append((child, function, mutant))
         trial.wait(_LAST_S)
         result.update(tried=len(tried), **self._told(tried, trial, definitions))
@@ -220,11 +225,11 @@ class MutationObserver:
         found = {(path, line) for path, line, _, runs in self._spectrum["lines"] if not runs}
         return found.difference(map(tuple, self._spectrum["outside"]))
 
-    def _is_among(self, only_here, function, mutant):
+    def _is_among(self, only_here, path, line):
         """True for a change at one of these lines; of one at a line that begins nothing that runs, the next that does counts."""
-        path = self.job.relative(function.filename)
-        lines = (line for each, line, _, _ in self._spectrum["lines"] if each == path)
-        return (path, min((one for one in lines if one >= mutant.line), default=mutant.line)) in only_here
+        run = self._run.get(path, ())
+        index = bisect_left(run, line)
+        return (path, run[index] if index < len(run) else line) in only_here
 
     def _state(self, told, passing, definitions):
         """The state that the changes are about, with its uses; None if there is none."""

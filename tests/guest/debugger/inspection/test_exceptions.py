@@ -282,7 +282,7 @@ def test_notes_are_part_of_what_an_exception_says(start: Any) -> None:
 
 
 def test_of_a_long_message_with_a_traceback_the_end_is_told(start: Any) -> None:
-    """What has failed in another process, or is told by a test runner of another kind, stands there."""
+    """There it tells what has failed in another process, or for a test runner of another kind."""
     text = """
         lines = ["It failed there.", "Traceback (most recent call last):"]
         lines += [f"  File {n}" for n in range(500)]
