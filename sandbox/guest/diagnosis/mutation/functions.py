@@ -37,7 +37,7 @@ class Loaded:
 
     def __init__(self, relative, paths):
         """`relative(filename)`: the path of a file, which is to be among `paths`."""
-        self._found, self._flags = {}, {}
+        self._found, self._at_lines, self._flags = {}, {}, {}
         self.filenames = {}
         """Path -> name of the file in its code."""
         for one in gc.get_objects():
@@ -48,9 +48,15 @@ class Loaded:
                     self.filenames[relative(name)] = name
                 if name in self._flags:
                     self._found.setdefault(_place(one.__code__), []).append(one)
+                    self._at_lines.setdefault(_place(one.__code__)[:2], []).append(one)
 
     def has(self, function):
         return (function.filename, function.first_line, function.node.name) in self._found
+
+    def objects_of(self, function):
+        """The function objects of a function and of those inside it."""
+        span = range(function.first_line, (function.node.end_lineno or 0) + 1)
+        return [one for line in span for one in self._at_lines.get((function.filename, line), ())]
 
     def _compile_module(self, tree, filename):
         flags = self._flags.get(filename, 0)

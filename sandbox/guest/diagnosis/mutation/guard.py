@@ -49,6 +49,9 @@ class Guard:
         """`folder`, `root`: real paths."""
         self._folder, self._root, self._tell = folder + os.sep, root, tell
         self._made = []
+        self.has_changed = False
+        """True once it has let something through."""
+        self.may_fork = False
 
     def stand(self):
         """Forbid all other changes, and to start or end processes, until this process ends."""
@@ -59,6 +62,8 @@ class Guard:
             path, mode, flags = args
             is_writing = any(one in mode for one in "wax+") if mode else (flags or 0) & _WRITING
             changed = [(path, -1)] if is_writing else []
+        elif event == "os.fork" and self.may_fork:
+            changed = []
         elif event in _OF_PROCESSES:
             raise PermissionError(f"{event} by changed code")
         else:
@@ -67,6 +72,7 @@ class Guard:
         for path, base in changed:
             if not self._allows(event, path, base):
                 raise PermissionError(f"{event} by changed code: {path!r}")
+            self.has_changed = True
 
     def _allows(self, event, path, base):
         if type(path) is int:
@@ -82,9 +88,9 @@ class Guard:
             real = os.path.realpath(real)
         if event == "os.mkdir" and os.path.lexists(real):
             return True  # it fails
-        if real.startswith(self._folder) or any(real.startswith(one) for one in self._made):
-            return True
-        if real in (one.rstrip(os.sep) for one in self._made):
+        if real + os.sep == self._folder:
+            return event == "open"  # of a file without a name
+        if any((real + os.sep).startswith(one) for one in (self._folder, *self._made)):
             return True
         if not real.startswith(self._root) or os.path.lexists(real):
             return False

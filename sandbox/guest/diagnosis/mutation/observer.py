@@ -19,13 +19,11 @@ from .functions import Loaded, import_modules
 from .guard import open_files
 from .plan import Plan, lines_in
 from .tested_module import TestedModule
-from .trial import Trial
+from .trial import Forked, Trial
 
-_MAX_TOLD = 20
+_MAX_TOLD, _MAX_SERVERS = 20, 96
 _OTHERS_S = 2.0
 """Time for the other tests of the unchanged program."""
-_LAST_S = 2.0
-"""Time for those that run when the time is over."""
 
 
 class MutationObserver:
@@ -42,8 +40,7 @@ class MutationObserver:
         self._run = {}
         """Path -> the lines that the failing test runs, in order."""
         self._has_begun = False
-        self._child = None
-        """In a child process: its report."""
+        self._trial = None
         self._kept: tuple = ()
         """All that changes are made of. A child would take longer to free it than for most tests, as it shares its memory."""
         self._folder = os.path.realpath(os.path.join(job.folder, "files"))
@@ -57,12 +54,20 @@ class MutationObserver:
         """Try all changes before the failing test. Returns in each child, and once in this process."""
         if name == self.job.test and not self._has_begun:
             self._has_begun = True
-            self._try_changes()
+            try:
+                self._try_changes()
+            except Forked:
+                pass
+
+    @property
+    def _report(self):
+        """In a child process: what it reports to."""
+        return self._trial and self._trial.report
 
     @property
     def ends_with_exception(self):
         """True in a child with changed code that runs the failing test: it has not passed then."""
-        return self._child is not None and self._child.is_waiting
+        return self._report is not None and self._report.is_waiting
 
     def raised(self):
         """End such a child, before a report of its failure is made."""
@@ -73,9 +78,9 @@ class MutationObserver:
 
     def end_test(self, name, outcome, exc):
         """True when this process has nothing more to run."""
-        if self._child is None:
+        if self._report is None:
             return self._has_begun
-        self._child.tell(name, outcome, failure.describe(exc, self.job) if exc is not None else None)
+        self._report.tell(name, outcome, failure.describe(exc, self.job) if exc is not None else None)
         return False
 
     def failed(self, exc):
@@ -86,7 +91,7 @@ class MutationObserver:
 
     def finish(self):
         """End a child that has run all tests."""
-        if self._child is not None:
+        if self._report is not None:
             os._exit(0)
 
     @guarded
@@ -99,11 +104,8 @@ class MutationObserver:
         if problem:
             self.job.write({"problem": problem})
             return
-        trial = Trial(self.job, self._folder)
+        trial = self._trial = Trial(self.job, self._folder)
         base = trial.start(None, _OTHERS_S)
-        if base is None:
-            self._child = trial.report
-            return
         trial.wait()
         problem = self._difference(base)
         if problem:
@@ -117,9 +119,6 @@ class MutationObserver:
             self._tell_imported(module, trial)
 
         anew = trial.start(None, _OTHERS_S, tell) if module else base
-        if anew is None:
-            self._child = trial.report
-            return
         trial.wait()
         imported = {} if self._difference(anew) else anew.imported
         trial.expect(base, anew)
@@ -132,6 +131,7 @@ class MutationObserver:
         plan = Plan(self.job, self._spectrum, loaded, definitions, lines, imported)
         changes = plan.changes()
         self._kept = trial, plan, changes, tried, lines
+        trial.serve(plan.groups(_MAX_SERVERS))
         for function, mutant in changes:
             if trial.is_over():
                 result["cut"] = "the time for it was over"
@@ -142,12 +142,9 @@ class MutationObserver:
                 continue
             early = lines_in(function, imported.get(self.job.relative(function.filename)))
             child = trial.start(changed, None, module.execute if module and early else None)
-            if child is None:
-                self._child = trial.report
-                return
             child.is_only_here = self._is_among(only_here, self.job.relative(function.filename), mutant.line)
             tried.append((child, function, mutant))
-        trial.wait(_LAST_S)
+        trial.end()
         result.update(tried=len(tried), **self._told(tried, trial, definitions))
         self.job.write(result)
 

@@ -72,6 +72,17 @@ class Plan:
         first, common = self._ranked(FIRST, FIRST), self._ranked(LIKELY, UNLIKELY)
         yield from (one[2:] for one in _in_turn(first, self._aimed(), common) if one is not None)
 
+    def groups(self, most):
+        """Lists of the function objects of the most suspect functions of the test: those that are changed together.
+
+        Without those that run when its module is imported: changes of these run that, too.
+        """
+        return [
+            self._loaded.objects_of(function)
+            for _, path, function, _ in self._functions[:most]
+            if not lines_in(function, self._imported.get(path))
+        ]
+
     def _ranked(self, least, most):
         """Yield the changes of some likelihoods by their keys, and None from time to time as long as there is none."""
         waiting: list = []

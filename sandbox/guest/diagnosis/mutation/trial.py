@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import signal
 import sys
 
 from ...debugger.isolation.pristine import os, select, time
+from .child import Child, Report, limit_processor
+from .fork_server import ForkServers, Stops, fork
 from .guard import Guard, open_files
-from .quick_failures import QuickFailures
 
 _MAX_PASSING = 40
 """Changes with which the test passes; from so many on they say little."""
@@ -26,9 +25,16 @@ _LEAST_S, _SLOWER = 0.1, 4
 _WAITING = 4
 """Time that it may take in all, in times of its processor time: it may have to wait for a processor."""
 _MAX_WORKERS = 4
+_FORK_S = 0.02
+"""Processor time of a fork, at most."""
 _MAX_FILE, _MAX_MEMORY = 64 << 20, 256 << 20
 """Bytes that a child may write into a file, and allocate beyond what it begins with."""
-_MAX_REPORT = 1 << 20
+_LAST_S = 2.0
+"""Time for those that run when the time is over."""
+
+
+class Forked(BaseException):
+    """Raised in each child process: it goes on with the test."""
 
 
 class Trial:
@@ -37,6 +43,9 @@ class Trial:
     def __init__(self, job, folder):
         self._job, self._folder = job, folder
         self._running = []
+        self._servers = None
+        self._last = float("inf")
+        """When the last child has to end."""
         self._silent = os.open(os.devnull, os.O_RDWR)
         self._open_files = [number for number, _ in open_files(job.root)]
         self._ends = self._ends_later = self._ends_in_vain = 0.0
@@ -51,6 +60,7 @@ class Trial:
         """The same, of those that do so after the module of the test is executed anew, too."""
         self._count = _MAX_OTHERS
         self.report = None
+        """In a child process: what it reports to."""
 
     def expect(self, base, anew):
         """Take the unchanged program as the measure, also such as executes the module of the test anew.
@@ -75,52 +85,114 @@ class Trial:
         return time.monotonic() > ends or self._job.is_over() or self._passing >= _MAX_PASSING
 
     def start(self, changed, seconds=None, prepare=None):
-        """Fork a child; returns it, and None in the child itself, whose `report` is set, once that has called `prepare`."""
+        """Run the test in a child process, which calls `prepare` before; returns that. Raises Forked in it, with `report` set."""
         while len(self._running) >= self._workers:
             self._listen()
-        memory = _size() + _MAX_MEMORY
-        reading, writing = os.pipe()
         self._tried += changed is not None
-        limit = self._limit if prepare is None else self._early_limit
-        pid = os.fork()
-        if pid:
-            os.close(writing)
-            others = (self.others, self.failing) if prepare is None else self._early
-            child = Child(pid, reading, _WAITING * limit, _WAITING * self._more, others)
-            self._running.append(child)
-            return child
-        try:
-            os.close(reading)
-            self.report = Report(writing, changed is not None, self._count, seconds, self._more)
-            self._change(changed, memory, writing)
-            Guard(self._folder, self._job.root, self.report.tell_made).stand()
-            _limit_processor(limit)
-            if prepare is not None:
-                prepare()
-        except BaseException:
-            os._exit(1)
-        return None
+        others = (self.others, self.failing) if prepare is None else self._early
+        child = Child(changed, others, seconds, prepare)
+        if not self._ask_server(child):
+            self._fork(child)
+        return child
 
-    def _change(self, changed, memory, writing):
-        """Change the code of this process. Little else is done in each: all that it writes to has to be copied first."""
+    def _fork(self, child):
+        """Run the test from its start."""
+        is_changed, is_early = child.changed is not None, child.prepare is not None
+        limit = self._early_limit if is_early else self._limit
+        reading, writing = os.pipe()
+        memory = _size() + _MAX_MEMORY
+        pid = fork()
+        if not pid:
+            try:
+                os.close(reading)
+                self.report = Report(writing, is_changed, self._count, child.seconds, self._more)
+                self._confine(memory, limit, writing)
+                for function, code in child.changed or ():
+                    function.__code__ = code
+                if is_early:
+                    child.prepare()
+            except BaseException:
+                os._exit(1)
+            raise Forked
+        os.close(writing)
+        child.is_served = False
+        child.begin(reading, _WAITING * limit, _WAITING * self._more, pid)
+        child.ends = min(child.ends, self._last)
+        self._running.append(child)
+
+    def serve(self, groups):
+        """Start fork servers for changes of functions, each group of which is changed together."""
+        servers = ForkServers(groups)
+        memory = _size() + _MAX_MEMORY
+        pid = fork()
+        if not pid:
+            try:
+                channels = servers.enter()
+                guard = self._confine(memory, self._limit + _FORK_S * len(channels), None)
+                self.report = Stops(servers.groups, channels, guard, self._begin_served)
+            except BaseException:
+                os._exit(1)
+            raise Forked
+        servers.leave(pid)
+        self._servers = servers
+
+    def _ask_server(self, child):
+        """Have the test run from the first call of a changed function. False if it has to run from its start."""
+        if self._servers is None or not child.changed or child.prepare is not None:
+            return False
+        reading, writing = os.pipe()
+        is_asked = self._servers.ask(child.changed, writing)
+        os.close(writing)
+        if not is_asked:
+            os.close(reading)
+            return False
+        child.is_served = True
+        child.begin(reading, _WAITING * self._limit, 0)
+        self._running.append(child)
+        return True
+
+    def _begin_served(self, writing):
+        """In a child of a server: report from now on."""
+        self.report = Report(writing, True, 1, None, self._more)
+        self.report.tell_begun()
+        limit_processor(self._limit)
+
+    def _confine(self, memory, limit, kept):
+        """Confine a child. Little else is done in each: all that it writes to has to be copied first. Returns its guard."""
         import resource
 
+        if self._servers is not None:
+            self._servers.forget()
         for number in (1, 2, *self._open_files):
-            if number != writing:  # the file may have been closed since
+            if number != kept:  # the file may have been closed since
                 os.dup2(self._silent, number)
         sys.dont_write_bytecode = True
         limits = (resource.RLIMIT_FSIZE, _MAX_FILE), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_AS, memory)
         for kind, most in limits:
             resource.setrlimit(kind, (most, most))
-        for function, code in changed or ():
-            function.__code__ = code
+        guard = Guard(self._folder, self._job.root, self._tell_made)
+        guard.stand()
+        limit_processor(limit)
+        return guard
+
+    def _tell_made(self, path):
+        if self.report is not None:
+            self.report.tell_made(path)
 
     def wait(self, seconds=_WAITING * _BASE_S):
         """Wait for all children, so long."""
+        self._last = time.monotonic() + seconds
         for one in self._running:
-            one.ends = min(one.ends, time.monotonic() + seconds)
+            one.ends = min(one.ends, self._last)
         while self._running:
             self._listen()
+        self._last = float("inf")
+
+    def end(self):
+        """Wait a little for the last children, and end all others."""
+        self.wait(_LAST_S)
+        if self._servers is not None:
+            self._servers.end()
 
     def _listen(self):
         """Read what children tell, and end those whose time is over."""
@@ -134,11 +206,18 @@ class Trial:
             if not is_open:
                 one.end()
                 self._running.remove(one)
-                self._passing += one.has_passed
-                if one.has_passed and (self.others or self._passing >= _ENOUGH):
-                    is_harmless = not one.of_others()[0] and not (self.others and one.is_only_here)
-                    self._harmless += is_harmless
-                    self._mending += is_harmless and (not self.failing or one.mended() > 0)
+                self._judge(one)
+
+    def _judge(self, child):
+        """Count a child that has ended; what a fork server did not come to, or found to pass, runs once more from its start."""
+        if child.is_served and (child.has_passed or not child.has_begun):
+            self._fork(child)
+            return
+        self._passing += child.has_passed
+        if child.has_passed and (self.others or self._passing >= _ENOUGH):
+            is_harmless = not child.of_others()[0] and not (self.others and child.is_only_here)
+            self._harmless += is_harmless
+            self._mending += is_harmless and (not self.failing or child.mended() > 0)
 
 
 def _others_of(child):
@@ -158,138 +237,3 @@ def _size():
         return int(os.read(reading, 100).split()[0]) * resource.getpagesize()
     finally:
         os.close(reading)
-
-
-def _limit_processor(seconds):
-    """End this process when it has computed for so long."""
-    signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-
-
-class Child:
-    """A child process as its parent sees it."""
-
-    def __init__(self, pid, reading, limit, more, others):
-        """`others`: names of the other tests that pass, and that fail, without a change."""
-        self._pid, self.reading, self._more = pid, reading, more
-        self._others, self._failing = others
-        self._begun = time.monotonic()
-        self.ends = self._begun + limit
-        self._data = b""
-        self.outcomes = []
-        """(test, outcome, failure) of each that has ended."""
-        self.made = []
-        """Files and folders of the repository that it has made."""
-        self.imported = {}
-        """Path -> lines that the module of the test runs when it is imported."""
-        self.first_s = self.all_s = 0.0
-        self.is_only_here = False
-        """True for a change of a line that no passing test runs: that they still pass says little."""
-
-    @property
-    def has_passed(self):
-        return bool(self.outcomes) and self.outcomes[0][1] == "passed"
-
-    def of_others(self):
-        """Numbers of the other tests that have not passed here, and that have run."""
-        outcomes = [outcome for name, outcome, _ in self.outcomes[1:] if name in self._others]
-        return sum(outcome != "passed" for outcome in outcomes), len(outcomes)
-
-    def mended(self):
-        """Number of the failing tests that have passed here."""
-        return sum(outcome == "passed" for name, outcome, _ in self.outcomes[1:] if name in self._failing)
-
-    def read(self):
-        """Read what there is. False at the end."""
-        data = os.read(self.reading, 1 << 16)
-        if not data or len(self._data) > _MAX_REPORT:
-            return False
-        *lines, self._data = (self._data + data).split(b"\n")
-        for line in lines:
-            told = json.loads(line)
-            if type(told) is str:
-                self.made.append(told)
-                continue
-            if type(told) is dict:
-                self.imported = {path: set(numbers) for path, numbers in told.items()}
-                continue
-            self.outcomes.append(tuple(told))
-            self.all_s = time.monotonic() - self._begun
-            if len(self.outcomes) == 1:
-                self.first_s = self.all_s
-                self.ends += self._more
-        return True
-
-    def end(self):
-        os.close(self.reading)
-        try:
-            os.kill(self._pid, 9)
-        except ProcessLookupError:
-            pass
-        os.waitpid(self._pid, 0)
-        for path in self.made:
-            _remove(path)
-
-
-def _remove(path):
-    """Remove a file or a folder with all that is in it."""
-    try:
-        os.unlink(path)
-        return
-    except IsADirectoryError:
-        pass
-    except OSError:
-        return
-    for folder, folders, files in os.walk(path, topdown=False):
-        for name in files:
-            _remove(os.path.join(folder, name))
-        for name in folders:
-            below = os.path.join(folder, name)
-            try:
-                os.unlink(below) if os.path.islink(below) else os.rmdir(below)
-            except OSError:
-                pass
-    try:
-        os.rmdir(path)
-    except OSError:
-        pass
-
-
-class Report:
-    """Reports from a child to its parent."""
-
-    def __init__(self, writing, is_changed, count, seconds, more):
-        self._writing, self._is_changed, self._left = writing, is_changed, count
-        self._is_first, self._more = True, more
-        self._ends = None if seconds is None else time.monotonic() + seconds
-        self._quick = QuickFailures()
-        self._quick.begin()
-
-    @property
-    def is_waiting(self):
-        """True as long as the changed test has not passed."""
-        return self._is_changed and self._is_first
-
-    def tell_made(self, path):
-        """Tell of a file or folder that is about to be made in the repository."""
-        self._write(path)
-
-    def tell_imported(self, lines):
-        """Tell {path: lines that run when the test's module is imported}."""
-        self._write(lines)
-
-    def tell(self, name, outcome, failed):
-        """Tell how a test has ended. The child ends if that is all that is asked of it."""
-        self._write([name, outcome, failed])
-        self._left -= 1
-        is_over = self._left <= 0 or (self._ends is not None and time.monotonic() > self._ends)
-        is_failure = self.is_waiting and outcome != "passed"
-        if self._is_first:
-            _limit_processor(self._more)
-            self._quick.end()
-        self._is_first = False
-        if is_over or is_failure:
-            os._exit(0)
-
-    def _write(self, told):
-        os.write(self._writing, json.dumps(told).encode() + b"\n")

@@ -1,0 +1,215 @@
+"""Fork servers: what a test does before the first call of a changed function is done once for all changes."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.guest.diagnosis.mutation.fork_server import Stops, fork
+from tests.guest.diagnosis.conftest import Diagnose
+from tests.guest.diagnosis.test_mutation import CART, CASE, HEAD, changes, mutation
+from tests.guest.operations.conftest import State
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A file outside of the repository in which a test says what it runs."""
+    return tmp_path / "log"
+
+
+def saying(log: Path) -> str:
+    """Source of `say(letter)`, which all processes write with: the file is open before any begins."""
+    return f"import os\nlog = os.open({str(log)!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND)\ndef say(letter): os.write(log, letter)\n"
+
+
+def test_what_a_test_does_before_is_done_once(diagnose: Diagnose, log: Path) -> None:
+    tests = """\
+    def setUp(self):
+        say(b's')
+    def test_bad(self):
+        cart = Cart()
+        say(b'm')
+        self.assertEqual(cart.add('b').add('a').add('c').lines, ['b', 'c'])
+    def test_good(self):
+        self.assertEqual(Cart().lines, [])
+"""
+    files = {"say.py": saying(log), "shop.py": CART, "test_shop.py": "from say import say\n" + HEAD + tests}
+    found = diagnose(files, CASE).mutation
+    assert found is not None and found.problems == []
+    said = log.read_text()
+    assert found.tried > 20
+    assert said.count("s") < 20, "the set-up is run by few processes"
+    assert said.count("m") < found.tried - 10, "so is what comes before `add`"
+
+
+ADD = "def add(a, b):\n    return a - b\n"
+MENDED = (2, "with `+` in `a - b`", 0)
+BEFORE = {
+    "a thread": ("import threading", "threading.Thread(target=threading.Event().wait, daemon=True).start()"),
+    "an open file": ("import os", "self.file = open(os.devnull)"),
+    "a file": ("import tempfile", "self.file = tempfile.NamedTemporaryFile()"),
+    "a file of the repository": (
+        "import os",
+        "open('made', 'w').close(); self.addCleanup(os.unlink, 'made')",
+    ),
+    "an event loop": ("import asyncio", "self.loop = asyncio.new_event_loop()"),
+}
+
+
+@pytest.mark.parametrize("before", BEFORE)
+def test_what_processes_would_share_is_made_in_each(diagnose: Diagnose, state: State, before: str) -> None:
+    imports, statement = BEFORE[before]
+    tests = f"    def test_bad(self):\n        {statement}\n        self.assertEqual(add(2, 3), 5)\n"
+    found = diagnose({"shop.py": ADD, "test_shop.py": f"{imports}\n{HEAD}{tests}"}, CASE).mutation
+    assert found is not None and found.problems == []
+    assert MENDED in changes(found)
+    assert not Path(state.workdir, "made").exists()
+
+
+def test_a_change_that_passes_because_of_the_server_alone_is_not_told(diagnose: Diagnose) -> None:
+    shop = """\
+import sys
+
+def caller():
+    return sys._getframe(2).f_code.co_name
+
+def f(n):
+    return caller() if n > 0 else ''
+"""
+    tests = "    def test_bad(self):\n        self.assertEqual(f(1), 'call')\n"
+    told = {one.change for one in mutation(diagnose, shop, tests).changes}
+    assert told == {"with `'call'` for `caller()`"} or not told
+
+
+@pytest.mark.parametrize(
+    ("shop", "call", "change"),
+    [
+        ("def f(n):\n    yield n - 1\n", "list(f(1)), [2]", "with `+` in `n - 1`"),
+        (
+            "async def g(n):\n    return n - 1\n\nimport asyncio\n\ndef f(n):\n    return asyncio.run(g(n))\n",
+            "f(1), 2",
+            "with `+` in `n - 1`",
+        ),
+        (
+            "def made(step):\n    def f(n, /, *rest, by=1, **more):\n        return n - by * step\n    return f\n\nf = made(1)\n",
+            "f(1, 2, by=1, x=3), 2",
+            "with `+` in `n - by * step`",
+        ),
+        (
+            "class B:\n    def f(self, n):\n        return n\n\nclass D(B):\n    def f(self, n):\n        return super().f(n) - 1\n",
+            "D().f(1), 2",
+            "with `+` in `super().f(n) - 1`",
+        ),
+        (
+            "import functools\n\n@functools.lru_cache(None)\ndef f(n):\n    return n - 1\n",
+            "f(1), 2",
+            "with `+` in `n - 1`",
+        ),
+        (
+            "class C:\n    @property\n    def f(self):\n        return self.__n - 1\n    __n = 1\n",
+            "C().f, 2",
+            "with `+` in `self.__n - 1`",
+        ),
+    ],
+)
+def test_functions_of_all_kinds_are_changed_there(
+    diagnose: Diagnose, shop: str, call: str, change: str
+) -> None:
+    found = mutation(diagnose, shop, f"    def test_bad(self):\n        self.assertEqual({call})\n")
+    assert change in {one.change for one in found.changes}
+
+
+def test_random_numbers_are_those_of_the_seed(diagnose: Diagnose) -> None:
+    tests = """\
+    def test_bad(self):
+        random.seed(7)
+        wanted = random.Random(7).random()
+        self.assertEqual(add(random.random(), 1), wanted + 1)
+"""
+    files = {"shop.py": ADD, "test_shop.py": "import random\n" + HEAD + tests}
+    found = diagnose(files, CASE).mutation
+    assert found is not None and MENDED in changes(found)
+
+
+def test_no_process_is_left(diagnose: Diagnose, state: State) -> None:
+    mutation(diagnose, ADD, "    def test_bad(self):\n        self.assertEqual(add(2, 3), 5)\n")
+    ends = time.monotonic() + 20
+    while left := processes_in(state.workdir):
+        assert time.monotonic() < ends, left
+        time.sleep(0.05)
+
+
+def processes_in(folder: str) -> list[str]:
+    found: list[str] = []
+    for one in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if Path.readlink(one / "cwd") == Path(folder):
+                found.append(one.name)
+    return found
+
+
+def f_plain(a: int, b: int = 2) -> Any:
+    return a, b
+
+
+def f_all(a: int, /, b: int, *rest: int, c: int, d: int = 4, **more: int) -> Any:
+    return a, b, rest, c, d, more
+
+
+def f_keywords(*, call: int, _: int = 1) -> Any:
+    return call, _
+
+
+def f_around() -> Callable[..., Any]:
+    x, y = 1, 2
+    return lambda z, *a: (x, y, z, a)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "keywords"),
+    [
+        (f_plain, (1,), {}),
+        (f_plain, (1,), {"b": 5}),
+        (f_all, (1, 2, 3, 4), {"c": 5, "e": 6}),
+        (f_all, (1,), {"b": 2, "c": 3, "a": 9}),
+        (f_keywords, (), {"call": 1}),
+        (f_around(), (1, 2, 3), {}),
+    ],
+)
+def test_a_function_before_which_it_stops_looks_and_is_called_as_before(
+    function: Callable[..., Any], args: tuple[int, ...], keywords: dict[str, int]
+) -> None:
+    wanted, code, signature = function(*args, **keywords), function.__code__, inspect.signature(function)
+    reached: list[int] = []
+
+    class Here(Stops):
+        def _reach(self, number: int) -> None:
+            function.__code__ = code
+            reached.append(number)
+
+    Here([[function]], [None], None, None)
+    made = function.__code__
+    assert made is not code and inspect.signature(function) == signature
+    assert inspect.getsource(made) == inspect.getsource(code)
+    assert function(*args, **keywords) == wanted == function(*args, **keywords)
+    assert reached == [0]
+
+
+def test_a_child_goes_on_with_the_same_random_numbers() -> None:
+    random.seed(3)
+    reading, writing = os.pipe()
+    if not fork():
+        os.write(writing, repr(random.random()).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as file:
+        assert float(file.read()) == random.random()
+    os.wait()
