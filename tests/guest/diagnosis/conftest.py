@@ -60,13 +60,13 @@ def write(state: State, files: dict[str, str]) -> None:
 
 @pytest.fixture
 def diagnose(state: State) -> Diagnose:
-    """Writes files, and diagnoses a test of them or a program."""
+    """Writes files, and diagnoses a test of them or a program; with `mutate=True` also by changes of the code."""
 
     def run(
         files: dict[str, str], test: str | None = None, command: str = f"{PYTHON} -m unittest", **args: Any
     ) -> Diagnosis:
         write(state, files)
-        asked = {"command": command, "test": test, "timeout_s": 120, "mutate": True, **args}
+        asked = {"command": command, "test": test, "timeout_s": 120, **args}
         return Diagnosis.model_validate(diagnosis.diagnose(asked, b"", Call(state))[0])
 
     return run

@@ -42,7 +42,7 @@ def test_what_a_test_does_before_is_done_once(diagnose: Diagnose, log: Path) -> 
         self.assertEqual(Cart().lines, [])
 """
     files = {"say.py": saying(log), "shop.py": CART, "test_shop.py": "from say import say\n" + HEAD + tests}
-    found = diagnose(files, CASE).mutation
+    found = diagnose(files, CASE, mutate=True).mutation
     assert found is not None and found.problems == []
     said = log.read_text()
     assert found.tried > 20
@@ -68,7 +68,9 @@ BEFORE = {
 def test_what_processes_would_share_is_made_in_each(diagnose: Diagnose, state: State, before: str) -> None:
     imports, statement = BEFORE[before]
     tests = f"    def test_bad(self):\n        {statement}\n        self.assertEqual(add(2, 3), 5)\n"
-    found = diagnose({"shop.py": ADD, "test_shop.py": f"{imports}\n{HEAD}{tests}"}, CASE).mutation
+    found = diagnose(
+        {"shop.py": ADD, "test_shop.py": f"{imports}\n{HEAD}{tests}"}, CASE, mutate=True
+    ).mutation
     assert found is not None and found.problems == []
     assert MENDED in changes(found)
     assert not Path(state.workdir, "made").exists()
@@ -135,7 +137,7 @@ def test_random_numbers_are_those_of_the_seed(diagnose: Diagnose) -> None:
         self.assertEqual(add(random.random(), 1), wanted + 1)
 """
     files = {"shop.py": ADD, "test_shop.py": "import random\n" + HEAD + tests}
-    found = diagnose(files, CASE).mutation
+    found = diagnose(files, CASE, mutate=True).mutation
     assert found is not None and MENDED in changes(found)
 
 

@@ -47,7 +47,7 @@ CART_TESTS = """\
 
 
 def mutation(diagnose: Diagnose, shop: str, tests: str, test: str = CASE, **args: str) -> Mutation:
-    found = diagnose({"shop.py": shop, "test_shop.py": HEAD + tests}, test, **args)
+    found = diagnose({"shop.py": shop, "test_shop.py": HEAD + tests}, test, mutate=True, **args)
     assert found.notes == []
     assert found.mutation is not None
     assert found.mutation.problems == []
@@ -93,15 +93,15 @@ class Case(unittest.TestCase):
 def test_code_that_runs_when_the_test_is_imported_is_changed_too(
     diagnose: Diagnose, command: str, test: str
 ) -> None:
-    found = diagnose({"shop.py": CART, "test_shop.py": AT_IMPORT}, test, command=command)
+    found = diagnose({"shop.py": CART, "test_shop.py": AT_IMPORT}, test, command=command, mutate=True)
     assert found.mutation is not None and found.mutation.problems == []
     assert (18, "without `self.lines.sort()`", 0) in changes(found.mutation)
 
 
 def test_a_module_that_fails_when_it_is_executed_twice_is_not(diagnose: Diagnose) -> None:
     once = "import shop\nassert not vars(shop).setdefault('seen', []).append(1) and len(shop.seen) == 1\n"
-    found = diagnose({"shop.py": CART, "test_shop.py": once + AT_IMPORT}, CASE).mutation
-    other = diagnose({"shop.py": CART, "test_shop.py": AT_IMPORT}, CASE).mutation
+    found = diagnose({"shop.py": CART, "test_shop.py": once + AT_IMPORT}, CASE, mutate=True).mutation
+    other = diagnose({"shop.py": CART, "test_shop.py": AT_IMPORT}, CASE, mutate=True).mutation
     assert found is not None and other is not None and found.problems == []
     assert 0 < found.tried < other.tried and found.changes == []
 
@@ -112,7 +112,9 @@ def test_tests_that_fail_once_their_module_is_executed_anew_are_not_counted(diag
         "import unittest\n", "import unittest\nfrom kept import KEPT\n"
     )
     tests += "    def test_kind(self):\n        self.assertIsInstance(KEPT[0], Mine)\n"
-    found = diagnose({"shop.py": CART, "kept.py": "KEPT = []\n", "test_shop.py": tests}, CASE).mutation
+    found = diagnose(
+        {"shop.py": CART, "kept.py": "KEPT = []\n", "test_shop.py": tests}, CASE, mutate=True
+    ).mutation
     assert found is not None and found.others == 2
     told = next(one for one in found.changes if one.change == "without `self.lines.sort()`")
     assert (told.broken, told.ran) == (0, 1)
@@ -208,7 +210,7 @@ def test_a_module_that_the_test_itself_imports_is_changed(diagnose: Diagnose) ->
         "shop.py": "def f(n):\n    return n + 1\n",
         "test_shop.py": tests + "        self.assertEqual(shop.f(3), 3)\n",
     }
-    found = diagnose(files, CASE).mutation
+    found = diagnose(files, CASE, mutate=True).mutation
     assert found is not None
     assert (2, "with `0` for `1`", 0) in changes(found)
 
@@ -306,6 +308,18 @@ def test_a_process_with_threads_is_not_forked(diagnose: Diagnose) -> None:
     assert found.problem == "other threads run when the test begins"
 
 
+def test_a_test_case_of_the_package_is_changed_after_all_else(diagnose: Diagnose) -> None:
+    shop = "import unittest\n\nclass Quiet(unittest.TestCase):\n    def check(self, a, b):\n"
+    shop += "        if a != b:\n            self.fail('no')\n\ndef f():\n    return 1\n"
+    tests = (
+        HEAD.replace("unittest.TestCase", "Quiet") + "    def test_bad(self):\n        self.check(f(), 2)\n"
+    )
+    found = diagnose({"shop.py": shop, "test_shop.py": tests}, CASE, mutate=True).mutation
+    assert found is not None and found.problems == []
+    assert found.changes[0].function == "f"
+    assert {one.function for one in found.changes} == {"f", "Quiet.check"}
+
+
 def test_changes_that_never_end_are_ended(diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch) -> None:
     shop = "def f(n):\n    i = 0\n    while i < n:\n        i += 1\n    return i + 1\n"
     tests = "    def test_bad(self):\n        self.assertEqual(f(3), 3)\n"
@@ -315,7 +329,7 @@ def test_changes_that_never_end_are_ended(diagnose: Diagnose, monkeypatch: pytes
 
 def test_no_change_is_tried_where_that_is_not_wanted(diagnose: Diagnose) -> None:
     files = {"shop.py": CART, "test_shop.py": HEAD + CART_TESTS}
-    assert diagnose(files, CASE, mutate=False).mutation is None
+    assert diagnose(files, CASE).mutation is None
 
 
 def test_another_test_that_never_ends_with_a_change_has_not_run(diagnose: Diagnose) -> None:
@@ -506,6 +520,6 @@ def test_arguments_that_are_changed_after_the_call_are_found(
 
     monkeypatch.setattr(diagnosis._Runs, "_mutate", take)  # pyright: ignore[reportPrivateUsage]
     test = "    def test_bad(self):\n        lines = []\n        self.assertEqual(send(lines), [])\n"
-    diagnose({"shop.py": LENDING, "test_shop.py": HEAD + test}, CASE)
+    diagnose({"shop.py": LENDING, "test_shop.py": HEAD + test}, CASE, mutate=True)
     # Not the last call, after which nothing is changed, and not that of the test.
     assert found == [[["shop.py", number] for number in (10, 12, 14, 15)]]

@@ -34,7 +34,9 @@ def plan(text: str, lent: Sequence[tuple[str, int]] = (), **spectrum: Any) -> li
     job: Any = SimpleNamespace(
         relative=lambda name: Path(name).name, read=lambda name: {"named": [], "ranking": [], "lent": lent}
     )
-    loaded: Any = SimpleNamespace(has=lambda function: True)
+    loaded: Any = SimpleNamespace(
+        has=lambda function: True, is_of_tests=lambda function: function.name.startswith("Case.")
+    )
     every = [("shop.py", number, 1 - number / 10_000) for number in range(1, len(lines) + 1)]
     given = {"plain": {}, "outside": [], "all_lines": True, **spectrum}
     made = Plan(job, given, loaded, Definitions({"/workspace/shop.py": tree}), every, {})
@@ -52,6 +54,20 @@ def test_a_kind_of_which_there_are_few_comes_early_though_its_function_is_the_la
 def test_each_change_comes_once() -> None:
     order = plan(OFTEN.format(1) + OFTEN.format(2) + SELDOM)
     assert len(order) == len(set(order)) > 50
+
+
+def test_methods_of_test_cases_come_last() -> None:
+    method = "".join(f"    {line}\n" for line in OFTEN.format(0).splitlines())
+    order = plan("class Case:\n" + method + "".join(map(OFTEN.format, range(1, 9))))
+    for kind in ("in reverse", "with `<`", "with `1` for `2`"):
+        assert [name for name, change in order if kind in change][-1] == "Case.f0"
+
+
+def test_a_method_that_only_answers_resets_nothing() -> None:
+    text = "class Box:\n    def __init__(self):\n        self.items = []\n\n    def is_box(self):\n        return {}\n"
+    reset = ("Box.is_box", "with `self.items = []` at its start")
+    assert reset not in plan(text.format("True or self.items == 1"))
+    assert reset in plan(text.format("sorted(self.items)"))
 
 
 def test_of_one_kind_the_most_suspect_function_comes_first() -> None:

@@ -51,7 +51,12 @@ class Loaded:
                     self._at_lines.setdefault(_place(one.__code__)[:2], []).append(one)
 
     def has(self, function):
-        return (function.filename, function.first_line, function.node.name) in self._found
+        return _place_of(function) in self._found
+
+    def is_of_tests(self, function):
+        """True for a method of a test case, which is to make tests pass, wherever its file is."""
+        case = getattr(sys.modules.get("unittest.case"), "TestCase", None)
+        return any(case in _classes_of(one) for one in self._found[_place_of(function)])
 
     def objects_of(self, function):
         """The function objects of a function and of those inside it."""
@@ -144,6 +149,22 @@ def _codes_in(code):
         if isinstance(one, types.CodeType):
             yield one
             yield from _codes_in(one)
+
+
+def _classes_of(function):
+    """The class of a method and all that it inherits from; none if it is not where its name says."""
+    names = vars(sys.modules.get(function.__module__, types))
+    owner = None
+    for name in function.__qualname__.split(".")[:-1]:
+        owner = names.get(name)
+        if not isinstance(owner, type):
+            return ()
+        names = type.__getattribute__(owner, "__dict__")  # a metaclass may have another one
+    return () if owner is None else type.__getattribute__(owner, "__mro__")
+
+
+def _place_of(function):
+    return function.filename, function.first_line, function.node.name
 
 
 def _place(code):

@@ -31,6 +31,8 @@ _MAX_ATTRIBUTES, _MAX_KEYS, _MAX_CALLED = 6, 3, 3
 _MAX_ARGUMENTS, _MAX_MOVED = 4, 4
 _MIN_COMMON = 5
 """Characters that names have in common which mean the same."""
+_WORK = ast.Call, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Delete, ast.For, ast.While
+"""Nodes of a function that does something."""
 
 
 def insertions_of(function, executed, definitions):
@@ -107,6 +109,8 @@ def _fresh_caches(node, ends):
 def _kept_state(function, definitions, ends):
     """With attributes of the object set as they were in the beginning, without a key, computed anew."""
     node = function.node
+    if not any(isinstance(one, _WORK) for one in ast.walk(node)):
+        return  # it only answers
     state = definitions.state(function.owner)
     assigned, called, keys = set(), set(), {}
     is_resetting = any(word in node.name for word in ("reset", "clear"))

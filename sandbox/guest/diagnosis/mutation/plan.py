@@ -14,6 +14,8 @@ from .mutants import mutants_of
 _MAX_FUNCTIONS = 400
 _IMPORTED, _MAX_IMPORTED = 40, 80
 """Functions that the module of the test runs when it is imported, and no test: they come after so many others; most of them."""
+_LAST = 200
+"""Functions after which the methods of test cases come."""
 _OF_LIKELIHOOD, _OF_POSITION, _OF_LINE = 12, 0.05, 10
 """Functions further down the ranking that one step of likelihood, of position in its function, or a line is worth."""
 _AHEAD = 4
@@ -163,11 +165,15 @@ class Plan:
                 if executed:
                     known, suspicion = ranks.get(path, {}), max(scores[line] for line in executed)
                     rank = min(map(known.__getitem__, lines_in(function, known)), default=1000)
-                    tested.append((rank, -suspicion, path, function, executed | early))
+                    is_last = self._loaded.is_of_tests(function)
+                    tested.append((is_last, rank, -suspicion, path, function, executed | early))
                 elif early:
                     at_import.append((_IMPORTED, path, function, early))
-        tested.sort(key=lambda one: one[:2])
-        found = [(index, *rest) for index, (_, _, *rest) in enumerate(tested[:_MAX_FUNCTIONS])]
+        tested.sort(key=lambda one: one[:3])
+        found = [
+            (index + _LAST * is_last, *rest)
+            for index, (is_last, _, _, *rest) in enumerate(tested[:_MAX_FUNCTIONS])
+        ]
         return sorted([*found, *at_import[:_MAX_IMPORTED]], key=lambda one: one[0])
 
 

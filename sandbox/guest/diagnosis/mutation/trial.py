@@ -13,7 +13,7 @@ _MAX_PASSING = 40
 """Changes with which the test passes; from so many on they say little."""
 _ENOUGH = 3
 """Such changes after which no more time is taken where no other test can tell which of them do harm."""
-_MANY, _LATER = 500, 2
+_MANY, _LATER = 1500, 3
 """Changes that are tried, if in that many times the time for them they can be, before one is believed to be the best."""
 _MAX_OTHERS = 60
 _MORE_S = 1.0
