@@ -792,6 +792,45 @@ def f(n):
     A(found).visit(n)
     return found
 """),
+        ("f(3) == [3]", (5, "with `self.waiting = []` in place"), """\
+class A:
+    def __init__(self):
+        self.waiting = []
+    def run(self):
+        self.waiting = []
+def f(n):
+    a = A()
+    kept = a.waiting
+    a.run()
+    kept.append(n)
+    return a.waiting
+"""),
+        ("f(3) == {3: 1}", (5, "with `self.sizes = {one: 1 for one in self.sizes}` in place"), """\
+class A:
+    def __init__(self, n):
+        self.sizes = {n: 2}
+    def level(self):
+        self.sizes = {one: 1 for one in self.sizes}
+def f(n):
+    a = A(n)
+    kept = a.sizes
+    a.level()
+    return kept
+"""),
+        ("f(3) == [3]", (6, "with a new container instead of `self.found.clear()`"), """\
+class A:
+    def run(self, n):
+        self.found.append(n)
+        return self.found
+    def reset(self):
+        self.found.clear()
+def f(n):
+    a = A()
+    a.found = []
+    kept = a.run(n)
+    a.reset()
+    return kept
+"""),
         ("f([1]) == 2", (3, "with `len(n)` evaluated anew in `lambda: size`"), """\
 def f(n):
     size = len(n)

@@ -19,6 +19,7 @@ from .mutant import (
     Replacing,
     blocks_in,
     copying,
+    expression,
     is_docstring,
     parsed,
     path_of,
@@ -51,7 +52,7 @@ def changes_of_block(owner, field, block, executed, shared):
         if isinstance(one, _REMOVABLE) and not _binds_name(one):
             without = [*block[:index], ast.copy_location(ast.Pass(), one), *block[index + 1 :]]
             yield Mutant(owner, {field: without}, one, LIKELY, "without {}", one)
-        for text, made in _other_forms(one):
+        for text, made in [*_other_forms(one), *_of_container(one, owner)]:
             changed = [*block[:index], *made, *block[index + 1 :]]
             yield Mutant(owner, {field: changed}, one, AIMED, text, one)
         for name in sorted(_changed_names(one) & shared):
@@ -94,6 +95,36 @@ def _other_forms(one):
         alone = [_changed(each, orelse=[]) for each in chain[:-1]]
         if not all(map(leaves_block, alone)):
             yield "with `if` for each `elif` after {}", [*alone, chain[-1]]
+
+
+def _of_container(one, owner):
+    """Yield (text, statements): an attribute filled anew in place, where it gets a new container, and the other way round.
+
+    Others may hold the container that it had, and are to see that, or not to.
+    """
+    target = one.targets[0] if isinstance(one, ast.Assign) and len(one.targets) == 1 else None
+    if isinstance(target, ast.Attribute) and getattr(owner, "name", "") != "__init__":
+        fill = _filling(one.value)
+        if fill:
+            yield "with {} in place", parsed(fill, one, _at=read_of(target), _value=one.value)
+    call = one.value if isinstance(one, ast.Expr) else None
+    if isinstance(call, ast.Call) and getattr(call.func, "attr", None) == "clear":
+        held = call.func.value
+        if isinstance(held, ast.Attribute):
+            made = ast.copy_location(expression("type(_at)()", one, _at=held), one)
+            target = ast.copy_location(ast.Attribute(held.value, held.attr, ast.Store()), held)
+            anew = ast.copy_location(ast.Assign(targets=[target], value=made), one)
+            yield "with a new container instead of {}", [anew]
+
+
+def _filling(value):
+    """Text of statements that fill a container in place with what a new one has; "" if the value is no new container."""
+    maker = getattr(value.func, "id", "") if isinstance(value, ast.Call) else ""
+    if isinstance(value, (ast.List, ast.ListComp)) or maker in ("list", "sorted"):
+        return "_at[:] = _value"
+    if isinstance(value, (ast.Dict, ast.DictComp, ast.Set, ast.SetComp)) or maker in ("dict", "set"):
+        return "_new = _value\n_at.clear()\n_at.update(_new)"
+    return ""
 
 
 def _is_elif(one):
