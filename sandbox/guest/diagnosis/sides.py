@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import OrderedDict
 
 from . import failure
 from .events import is_atom, is_same
@@ -17,6 +18,7 @@ _FEW = 6
 _CHARACTER = "character "
 _AROUND = 30
 """Characters of a text before and after the first one that differs."""
+_HOLDING = dict, list, tuple
 _NUMBERS = (bool, int, float, complex)
 _PLAIN = (
     ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator, ast.expr_context
@@ -81,12 +83,30 @@ def _likeness(node):
 def first_difference(actual, expected):
     """(place, actual, expected) of the first parts that differ in two values that hold many others, or are long texts; else None.
 
-    The place is as in source: `['body'][2]`. In exact builtin types only; other objects are not compared.
+    The place is as in source: `['body'][2]`. In builtin types, and in subclasses of these with the same `==`; other
+    objects are not compared.
     """
     found = _first_difference(actual, expected)
     if found is None or found[0].startswith(_CHARACTER) or found[0].count("[") > 1:
         return found
-    return found if max(len(actual), len(expected)) > _FEW else None
+    return found if max(map(_length, (actual, expected))) > _FEW else None
+
+
+def _length(value):
+    kind = _kind_of(value)
+    return kind.__len__(value) if kind in _HOLDING else len(value)
+
+
+def _kind_of(value):
+    """The type of a value; of one that is a dict, a list or a tuple, and compared like that, the builtin type."""
+    kind = type(value)
+    for one in _HOLDING if kind not in _HOLDING else ():
+        if issubclass(kind, one) and type.__getattribute__(kind, "__eq__") in (
+            one.__eq__,
+            OrderedDict.__eq__,
+        ):
+            return one
+    return kind
 
 
 def _first_difference(actual, expected):
@@ -95,16 +115,10 @@ def _first_difference(actual, expected):
         place, one, other, depth = waiting.pop()
         if is_same(one, other) or _are_equal_numbers(one, other):
             continue
-        kind = type(one)
-        if kind is not type(other) or is_atom(one):
+        kind = _kind_of(one)
+        if kind is not _kind_of(other) or is_atom(one):
             return _differing(place, one, other) if is_atom(one) or is_atom(other) or depth else None
-        if (
-            kind is not dict
-            and kind is not list
-            and kind is not tuple
-            or depth > _MAX_DEPTH
-            or made > _MAX_PARTS
-        ):
+        if kind not in _HOLDING or depth > _MAX_DEPTH or made > _MAX_PARTS:
             continue
         parts = _parts(place, one, other, depth + 1)
         made += len(parts)
@@ -125,17 +139,25 @@ _MISSING = object()
 
 def _parts(place, one, other, depth):
     """(place, part, part, depth) of two dicts or sequences; `_MISSING` for what only one has."""
-    if type(one) is dict:
+    kind = _kind_of(one)
+    if kind is dict:
         # By type, and without the program's own keys, which may define `==`.
         first, second = (
-            {(type(key), key): value for key, value in side.items() if is_atom(key)} for side in (one, other)
+            {(type(key), key): value for key, value in dict.items(side) if is_atom(key)}
+            for side in (one, other)
         )
         keys = list(dict.fromkeys([*first, *second]))[:_MAX_PARTS]
         pairs = [(key[1], first.get(key, _MISSING), second.get(key, _MISSING)) for key in keys]
     else:
-        longer = range(min(max(len(one), len(other)), _MAX_PARTS))
+        longer = range(min(max(map(kind.__len__, (one, other))), _MAX_PARTS))
         pairs = [
-            (index, *(side[index] if index < len(side) else _MISSING for side in (one, other)))
+            (
+                index,
+                *(
+                    kind.__getitem__(side, index) if index < kind.__len__(side) else _MISSING
+                    for side in (one, other)
+                ),
+            )
             for index in longer
         ]
     return [(f"{place}[{text_of(key)}]", first, second, depth) for key, first, second in pairs]

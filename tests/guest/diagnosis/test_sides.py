@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import OrderedDict
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -23,6 +24,32 @@ class Odd:
         return hash("id")
 
 
+class Named(OrderedDict[str, Any]):
+    """Its own methods are not asked."""
+
+    def items(self) -> Any:
+        raise RuntimeError("items")
+
+    def __len__(self) -> int:
+        raise RuntimeError("len")
+
+
+class Pair(NamedTuple):
+    """A tuple with names."""
+
+    first: int
+    second: Any
+
+
+class Loose(dict[str, int]):
+    """It compares otherwise than a dict."""
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+
 @pytest.mark.parametrize(
     ("actual", "expected", "found"),
     [
@@ -33,6 +60,8 @@ class Odd:
         ([0, [1]], [0, ["1"]], ("[1][0]", "1", "'1'")),
         ([[1], [2, 3]], [[1, 9], [2, 4]], ("[1][1]", "3", "4")),
         ({Odd(): 1, "x": [1]}, {"id": 1, "x": [2]}, ("['x'][0]", "1", "2")),
+        (Named({"x": [1]}), {"x": [2]}, ("['x'][0]", "1", "2")),
+        ([Pair(1, [2])], [(1, [3])], ("[0][1][0]", "2", "3")),
         ("a" * 70 + "b", "a" * 70 + "c", ("character 70", "…'" + "a" * 30 + "b'", "…'" + "a" * 30 + "c'")),
         ([["a" * 70]], [["a" * 69]], ("[0][0], character 69", "…'" + "a" * 31 + "'", "…'" + "a" * 30 + "'")),
     ],
@@ -43,8 +72,17 @@ def test_the_first_difference_is_told(actual: Any, expected: Any, found: tuple[s
 
 @pytest.mark.parametrize(
     ("actual", "expected"),
-    [(1, 2), ("ab", "ac"), ([1, 2], [1, 3]), ([1], (1,)), ([[Odd()]], [[Odd()]]), (DEEP, DEEP), ([], 1)],
-    ids=["atoms", "short texts", "short lists", "types", "objects", "equal", "type of an atom"],
+    [
+        (1, 2),
+        ("ab", "ac"),
+        ([1, 2], [1, 3]),
+        ([1], (1,)),
+        ([[Odd()]], [[Odd()]]),
+        ([[Loose(a=1)]], [[Loose(a=2)]]),
+        (DEEP, DEEP),
+        ([], 1),
+    ],
+    ids=["atoms", "short texts", "short lists", "types", "objects", "own ==", "equal", "type of an atom"],
 )
 def test_what_is_seen_at_a_glance_or_can_not_be_compared_is_not_told(actual: Any, expected: Any) -> None:
     assert first_difference(actual, expected) is None

@@ -54,6 +54,9 @@ class Tree:
         registry.remove(self)
         print(self)
         return self.area
+
+    def level(self, index):
+        self.width[index] = self.found[index]
 '''
 REGISTRY = """\
 _known = []
@@ -97,6 +100,7 @@ def changes(*wanted: str) -> list[Mutant]:
         (["with `self.levels = None` at its end", "with `1` for `0`"], "levels"),
         (["if `self.levels == {}` were true"], "levels"),  # the file writes it
         (["without `self.width = other.height`"], "height"),
+        (["without `self.width[index] = self.found[index]`"], "found"),
         (["if `self.width is None or self.merged is not None` were false"], "merged"),  # it writes that
         (["if `self.found` were empty each time", "without `self.width = other.height`"], "found"),
         ([], ""),
@@ -128,6 +132,7 @@ def test_lines_that_compute_a_cached_attribute_and_that_change_what_it_is_comput
         "self.height = 3",
         "def area(self):",
         "return self.area",
+        "self.width[index] = self.found[index]",
     ]
     assert all(is_written for _, is_written in uses)
 

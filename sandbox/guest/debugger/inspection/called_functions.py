@@ -22,12 +22,14 @@ _DEF = re.compile(r"\s*(?:async\s+)?def\b")
 def resolve(token, variables, scope):
     """Follow a dotted name through attributes of instances. Returns (name, value, the rest of the names).
 
-    The name is "" if the first part is no variable. `scope`: the globals.
+    The name is "" if the first part is no variable; `a.b` may be one as a whole. `scope`: the globals.
     """
-    first, *rest = token.split(".")
-    if first not in variables and first not in scope:
-        return "", None, rest
-    name, value = first, variables[first] if first in variables else scope[first]
+    parts = token.split(".")
+    names = (".".join(parts[:count]) for count in range(1, len(parts) + 1))
+    name = next((one for one in names if one in variables), parts[0])
+    if name not in variables and name not in scope:
+        return "", None, parts[1:]
+    value, rest = variables[name] if name in variables else scope[name], parts[name.count(".") + 1 :]
     while rest:
         held = {} if is_code(value) else dict(attributes(value))
         if "%s.%s" % (name, rest[0]) in variables:

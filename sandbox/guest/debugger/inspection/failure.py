@@ -303,12 +303,16 @@ def _indent(text):
 
 
 def _variables(frame, line):
-    """Return ([{name, value}], number of those left out): the names in the line first, within a budget."""
+    """Return ([{name, value}], number of those left out): the names in the line first, within a budget.
+
+    Of what a test case has set up, what the frame uses, if it uses any of that.
+    """
     variables = list(_expanded(locals_of(frame)))
     named = _named(variables, frame.f_globals, _statement(frame, line))
-    found = list(named.items()) + [
-        (name, value) for name, value in variables if name not in named and not is_code(value)
-    ]
+    others = [(name, value) for name, value in variables if name not in named and not is_code(value)]
+    used = [one for one in others if "." not in one[0] or one[0].partition(".")[2] in frame.f_code.co_names]
+    is_used = len(used) < len(others) and any("." in name for name, _ in [*named.items(), *used])
+    found = [*named.items(), *(used if is_used else others)]
     rows, room, allowance, told = [], _VARIABLES, Allowance(_VALUES_S), {}
     for number, (name, value) in enumerate(found):
         if number == len(named):
@@ -328,7 +332,7 @@ def _variables(frame, line):
         if room < 0:
             break
         rows.append({"name": name, "value": text})
-    return rows, len(found) - len(rows)
+    return rows, len(named) + len(others) - len(rows)
 
 
 def _expanded(variables):

@@ -20,6 +20,8 @@ class Child:
         self._others, self._failing = others
         self.is_only_here = False
         """True for a change of a line that no passing test runs: that they still pass says little."""
+        self.is_of_tests = False
+        """True for a change of a test case, which may only have made it fail no longer."""
         self.is_served = False
         """True if a fork server makes it: it runs the first test alone then, and not from its start."""
 

@@ -143,6 +143,7 @@ class MutationObserver:
             early = lines_in(function, imported.get(self.job.relative(function.filename)))
             child = trial.start(changed, None, module.execute if module and early else None)
             child.is_only_here = self._is_among(only_here, self.job.relative(function.filename), mutant.line)
+            child.is_of_tests = loaded.is_of_tests(function)
             tried.append((child, function, mutant))
         trial.end()
         result.update(tried=len(tried), **self._told(tried, trial, definitions))
@@ -192,15 +193,15 @@ class MutationObserver:
         return Definitions({filename: tree for filename, tree in trees.items() if tree is not None})
 
     def _told(self, tried, trial, definitions):
-        """The changes with which the test passes, those first with which the others do, too, also such as fail without it."""
+        """The changes with which the test passes: those first with which the others do, too, also such as fail without it."""
         passing = [
-            (*child.of_others(), child.mended(), function, mutant, child.is_only_here)
+            (*child.of_others(), child.mended(), function, mutant, child)
             for child, function, mutant in tried
             if child.has_passed
         ]
-        passing.sort(key=lambda one: (one[0], -one[2], one[4].is_blunt, -one[1]))
+        passing.sort(key=lambda one: (one[5].is_of_tests, one[0], -one[2], one[4].is_blunt, -one[1]))
         told = []
-        for broken, ran, mended, function, mutant, is_only_here in passing[:_MAX_TOLD]:
+        for broken, ran, mended, function, mutant, child in passing[:_MAX_TOLD]:
             lines = self._sources.lines(function.filename)
             told.append(
                 {
@@ -210,7 +211,7 @@ class MutationObserver:
                     "broken": broken,
                     "ran": ran,
                     "mended": mended,
-                    "only_here": is_only_here,
+                    "only_here": child.is_only_here,
                 }
             )
         return {"passing": len(passing), "changes": told, "state": self._state(told, passing, definitions)}

@@ -54,10 +54,18 @@ def _handed_on(mutants, filename, definitions):
     """Yield (name of the file, name) of the attributes whose assignment to others changes leave out, if the file writes them."""
     for one in [one for each in mutants if each.leaves_out for one in each.code]:
         value = one.value if isinstance(one, ast.Assign) else None
-        if isinstance(value, ast.Attribute) and isinstance(one.targets[0], ast.Attribute):
-            name = f".{value.attr}"
+        held, target = map(_container_of, (value, one.targets[0] if value is not None else None))
+        if isinstance(held, ast.Attribute) and isinstance(target, ast.Attribute):
+            name = f".{held.attr}"
             if any(is_written for _, is_written in _uses(definitions.trees.get(filename), name)):
                 yield filename, name
+
+
+def _container_of(node):
+    """`a.b` of `a.b[0][1]`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
 
 
 def _own_state(mutants, filename, definitions):

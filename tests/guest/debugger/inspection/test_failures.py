@@ -222,6 +222,16 @@ def test_what_a_test_case_has_set_up_is_shown(start: Any, tmp_path: Path) -> Non
     ]
 
 
+def test_of_what_a_test_case_has_set_up_what_the_test_uses_is_shown(start: Any, tmp_path: Path) -> None:
+    body = "        for name in 'abcdef': setattr(self, name, name)\n    def test_it(self):\n"
+    body += "        other = self.e\n        self.assertEqual(self.c, self.order.items)\n"
+    stop = unittest_run(start, tmp_path, body)
+    names = [each["name"] for each in stop["locals"]]
+    assert names[:2] == ["self.c", "self.order.items"]
+    assert {*names[2:]} == {"other", "self.e", "self.order"}
+    assert stop["locals_omitted"] == 4
+
+
 def test_functions_that_have_returned_are_shown(start: Any, tmp_path: Path) -> None:
     body = "    def test_it(self):\n        order = Order([], {})\n        assert order.total() == order.count + shop.up\n"
     stop = unittest_run(start, tmp_path, body.replace("+ shop.up", "+ 1"))
