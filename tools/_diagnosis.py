@@ -127,7 +127,12 @@ def _difference_text(one: Difference | None) -> list[str]:
     actual, expected = (
         _cut(side.replace("\n", "\\n"), _MAX_DIFFERENCE) for side in (one.actual, one.expected)
     )
-    return [f"differs first at {shorten(one.place, _MAX_DIFFERENCE)}: {actual} instead of {expected}"]
+    told = (
+        f"{actual} instead of {expected}"
+        if one.is_ordered
+        else f"{actual} on the left, {expected} on the right"
+    )
+    return [f"differs first at {shorten(one.place, _MAX_DIFFERENCE)}: {told}"]
 
 
 def _changed_places(shown: Shown) -> list[Place]:

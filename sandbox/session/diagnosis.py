@@ -203,6 +203,8 @@ class Difference(GuestData):
     """As in source, `['body'][2]`, of a text with the number of the character."""
     actual: Text
     expected: Text
+    is_ordered: bool = True
+    """False if nothing tells which of them is the expected one: they are the left and the right side then."""
 
 
 class Helper(Place):

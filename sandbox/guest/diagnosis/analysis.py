@@ -12,7 +12,7 @@ from .calls import Calls, constructs
 from .events import Events, frame_number, is_atom, method_codes
 from .job import guarded
 from .safe_values import class_name, text_of, type_name
-from .sides import actual_first, first_difference, of_unittest
+from .sides import actual_first, first_difference, is_ordered, of_unittest
 from .signals import finding
 from .slicing import Slice
 from .sources import Sources
@@ -68,10 +68,14 @@ class _Analysis:
     @guarded
     def _in_order(self, sides):
         """(operator, actual, expected) of the failing comparison; None if there is none."""
-        if sides is None or not self._frames:
-            return sides
+        return sides if sides is None else actual_first(sides, self._last_statement())
+
+    def _last_statement(self):
+        """The failing statement; None if there is none."""
+        if not self._frames:
+            return None
         frame, line = self._frames[-1]
-        return actual_first(sides, self._sources.statement(frame.f_code.co_filename, line))
+        return self._sources.statement(frame.f_code.co_filename, line)
 
     def result(self):
         found = {
@@ -96,7 +100,10 @@ class _Analysis:
     def _difference(self):
         """Place of the first difference of the compared values, and what is there; None if that is seen at a glance."""
         found = None if self._sides is None else first_difference(*self._sides[1:])
-        return None if found is None else dict(zip(("place", "actual", "expected"), found))
+        if found is None:
+            return None
+        ordered = is_ordered(self._last_statement())
+        return dict(zip(("place", "actual", "expected"), found), is_ordered=ordered)
 
     def _find_starts(self):
         """(distance, event) of the failing line in each frame that the exception has passed."""

@@ -50,6 +50,12 @@ def actual_first(sides, statement):
     return operator, first, second
 
 
+def is_ordered(statement):
+    """False if nothing tells which side of an assertion is the expected one: `assertEqual` is called either way."""
+    nodes = _compared(statement)
+    return nodes is None or isinstance(statement, ast.Assert) or _likeness(nodes[0]) != _likeness(nodes[1])
+
+
 def _compared(statement):
     """The expressions that a statement compares: of its only comparison, or the arguments of its assertion; else None."""
     if statement is None:

@@ -100,11 +100,20 @@ def test_equal_numbers_of_other_types_do_not_differ() -> None:
     assert first_difference([[0.0, 55], [1, True]], [[0, 55], [1.0, 0]]) == ("[1][1]", "True", "0")
 
 
-def test_the_answer_begins_with_the_difference(diagnose: Diagnose) -> None:
+@pytest.mark.parametrize(
+    ("compared", "told"),
+    [
+        ("{'rows': [{'name': 'a', 'price': 4}]}, rows()", "3 instead of 4"),
+        ("rows(), self.expected", "3 instead of 4"),
+        ("self.made, rows()", "4 on the left, 3 on the right"),
+    ],
+)
+def test_the_answer_begins_with_the_difference(diagnose: Diagnose, compared: str, told: str) -> None:
     shop = "def rows():\n    return {'rows': [{'name': 'a', 'price': 3}]}\n"
     tests = (
         "import unittest\nfrom shop import rows\n\nclass Case(unittest.TestCase):\n    def test_bad(self):\n"
-        "        self.assertEqual({'rows': [{'name': 'a', 'price': 4}]}, rows())\n"
+        "        self.expected = self.made = {'rows': [{'name': 'a', 'price': 4}]}\n"
+        f"        self.assertEqual({compared})\n"
     )
     found = diagnose({"shop.py": shop, "test_shop.py": tests}, "test_shop.Case.test_bad")
-    assert render_diagnosis(found).startswith("differs first at ['rows'][0]['price']: 3 instead of 4\n")
+    assert render_diagnosis(found).startswith(f"differs first at ['rows'][0]['price']: {told}\n")
