@@ -18,6 +18,9 @@ _OWNER = re.compile(
 _MAX_OWNER = 60
 """Characters of an object that is told in front of its method."""
 _LOOKED_UP = re.compile(r"[+ ]*(?:where|and) +(?P<name>[\w.<>]+) = .*\.(?P<attribute>\w+)")
+_RESULT = re.compile(r"(?P<head>[+ ]*(?:where|and) +)(?P<value>.+) = (?P<how>.+)")
+_MAX_REPEATED = 40
+"""Characters of a value that is told once more where a message tells how it was found."""
 _ADVICE = re.compile(r"\s*(?:\.\.\.)?\s*Use -v+ to get (?:more diff|the full diff)\.?\s*")
 _DIFF = re.compile(r"[-+?]? (?P<text>.*)|[-+?]?")
 _MARKS = frozenset(" ^+-?")
@@ -43,7 +46,9 @@ def shorten_assertion(message: str) -> str:
     if "\n" not in message or len(message) > _MAX_MESSAGE:
         return message
     first, *rest = _name_methods(_name_built_in(message)).split("\n")
-    rest = [line for line in rest if not _ADVICE.fullmatch(line) and not _is_lookup(line)]
+    rest = [
+        _shorten_value(line, first) for line in rest if not _ADVICE.fullmatch(line) and not _is_lookup(line)
+    ]
     without = [line for line in rest if not _MARKED.fullmatch(line)]
     rest = without if len(rest) - len(without) > _FEW_MARKS else rest
     if _tells_all(first):
@@ -96,6 +101,14 @@ def _repeats(line: str, first: str) -> bool:
     found = _DIFF.fullmatch(line.removeprefix("  "))
     text = (found["text"] or "").strip() if found else line
     return text in first or set(text) <= _MARKS
+
+
+def _shorten_value(line: str, first: str) -> str:
+    """Shorten the long value in `where '…' = page.text()`, which the first line has told."""
+    found = _RESULT.fullmatch(line)
+    if found is None or len(found["value"]) <= _MAX_REPEATED or found["value"] not in first:
+        return line
+    return f"{found['head']}{found['value'][:_MAX_REPEATED]}… = {found['how']}"
 
 
 def _is_lookup(line: str) -> bool:

@@ -235,12 +235,17 @@ def _depth(line: str) -> int:
 
 
 def find_bindings(lines: Sequence[str], used: int) -> Iterator[int]:
-    """Index of the last line above `used` that binds each name that this line uses, and of the last one below it in a loop."""
+    """Index of the last line above `used` that binds each name that this line uses, and of the last one below it in a loop.
+
+    Lines of a docstring may look like one: `other: the order`.
+    """
     end = _end_of_loop(lines, used)
+    told = {index for docstring in function_docstring(lines) for index in docstring}
     for name in dict.fromkeys(_NAME.findall(lines[used])):
         above, below = range(used - 1, max(0, used - _MAX_ABOVE), -1), range(end - 1, used, -1)
         for indexes in (above, below):
-            found = next((one for one in indexes if name in lines[one] and _binds(lines[one], name)), None)
+            named = (one for one in indexes if name in lines[one] and one not in told)
+            found = next((one for one in named if _binds(lines[one], name)), None)
             if found is not None:
                 yield found
 

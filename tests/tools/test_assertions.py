@@ -65,10 +65,14 @@ assert 2.0 == 1
         ),
         (SPECIAL, "assert 2 == 1\n +  where 2 = [1, 2].__len__()"),
         (FUNCTIONS, FUNCTIONS_TOLD),
+        (
+            f"assert 'b' in '{'a' * 90}'\n +  where '{'a' * 90}' = <M3U8>.text()",
+            f"assert 'b' in '{'a' * 90}'\n +  where '{'a' * 39}… = <M3U8>.text()",
+        ),
     ],
     ids=[
         *("lists", "lists with a text", "texts", "texts with a text", "pytest", "advice", "method"),
-        *("method of a short text", "method of a long text", "special method", "functions"),
+        *("method of a short text", "method of a long text", "special method", "functions", "long value"),
     ],
 )
 def test_what_the_first_line_has_told_is_not_told_again(message: str, told: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools._source_parts import find_block
+from tools._source_parts import find_bindings, find_block
 
 LONG = ["def check(orders):", *["    count += 1"] * 50]
 LOOP = ["    for order in orders:", "        if order.open:", "            close(order)", "    return count"]
@@ -21,3 +21,18 @@ def test_a_line_of_a_long_function_alone_is_its_own_block() -> None:
     assert find_block(SOURCE, 7) == range(7, 8)
     assert find_block(SOURCE, 0) == range(0)
     assert find_block(LOOP, 3) == range(3, 4)
+
+
+def test_a_line_of_a_docstring_binds_no_name() -> None:
+    docstring = [
+        '    """Add orders.',
+        "",
+        "    Args:",
+        "        other: the ones, all = added",
+        "    Returns:",
+        "        None",
+        '    """',
+    ]
+    body = ["    other = list(other)", "    self.all += other"]
+    assert list(find_bindings(["def add(self, other):", *docstring, *body], 9)) == [8]
+    assert list(find_bindings(["def add(self, other):", *docstring, body[1]], 8)) == []

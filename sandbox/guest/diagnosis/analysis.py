@@ -99,7 +99,9 @@ class _Analysis:
     @guarded
     def _difference(self):
         """Place of the first difference of the compared values, and what is there; None if that is seen at a glance."""
-        found = None if self._sides is None else first_difference(*self._sides[1:])
+        if self._sides is None or self._sides[0] in ("in", "not in"):
+            return None
+        found = first_difference(*self._sides[1:])
         if found is None:
             return None
         ordered = is_ordered(self._last_statement())

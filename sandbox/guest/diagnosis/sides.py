@@ -33,7 +33,7 @@ def of_unittest(exc):
             names = step.tb_frame.f_locals
             for first, second in _OF_UNITTEST:
                 if first in names and second in names and found is None:
-                    found = ("==", names[first], names[second])
+                    found = ("in" if first == "member" else "==", names[first], names[second])
         step = step.tb_next
     return found
 

@@ -9,6 +9,7 @@ import pytest
 
 from sandbox.guest.diagnosis.sides import first_difference
 from tests.guest.diagnosis.conftest import Diagnose
+from tests.guest.diagnosis.test_mutation import CASE, HEAD
 from tools._diagnosis import render_diagnosis
 
 DEEP = {"body": [{"id": "a"}, {"id": "b", "span": (1, 2)}]}
@@ -117,3 +118,10 @@ def test_the_answer_begins_with_the_difference(diagnose: Diagnose, compared: str
     )
     found = diagnose({"shop.py": shop, "test_shop.py": tests}, "test_shop.Case.test_bad")
     assert render_diagnosis(found).startswith(f"differs first at ['rows'][0]['price']: {told}\n")
+
+
+@pytest.mark.parametrize("assertion", ["self.assertIn('c', text())", "assert 'c' in text()"])
+def test_what_is_not_in_a_text_differs_at_no_place(diagnose: Diagnose, assertion: str) -> None:
+    tests = f"{HEAD}    def test_bad(self):\n        {assertion}\n"
+    found = diagnose({"shop.py": "def text():\n    return 'ab' * 90\n", "test_shop.py": tests}, CASE)
+    assert found.recording is not None and found.recording.difference is None
