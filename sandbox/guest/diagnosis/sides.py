@@ -53,7 +53,8 @@ def actual_first(sides, statement):
 def is_ordered(statement):
     """False if nothing tells which side of an assertion is the expected one: `assertEqual` is called either way."""
     nodes = _compared(statement)
-    return nodes is None or isinstance(statement, ast.Assert) or _likeness(nodes[0]) != _likeness(nodes[1])
+    is_told = nodes is not None and _likeness(nodes[0]) != _likeness(nodes[1])
+    return is_told or isinstance(statement, ast.Assert)
 
 
 def _compared(statement):
@@ -126,12 +127,24 @@ def _first_difference(actual, expected):
             return _differing(place, one, other) if is_atom(one) or is_atom(other) or depth else None
         if kind not in _HOLDING or depth > _MAX_DEPTH or made > _MAX_PARTS:
             continue
+        if kind is dict and _is_in_other_order(one, other):
+            return None  # there is no place of it
         parts = _parts(place, one, other, depth + 1)
         made += len(parts)
         # What only one has comes last: it may have moved everything behind it.
         waiting[:0] = [part for part in parts if part[1] is _MISSING or part[2] is _MISSING][:1]
         waiting += reversed([part for part in parts if part[1] is not _MISSING and part[2] is not _MISSING])
     return None
+
+
+def _is_in_other_order(one, other):
+    """True for two OrderedDict with the same keys in another order, which are not equal."""
+    if not isinstance(one, OrderedDict) or not isinstance(other, OrderedDict):
+        return False
+    first, second = (
+        [(type(key), key) for key in OrderedDict.__iter__(side) if is_atom(key)] for side in (one, other)
+    )
+    return first != second and set(first) == set(second)
 
 
 def _are_equal_numbers(one, other):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import os
 import random
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +26,10 @@ def log(tmp_path: Path) -> Path:
 def saying(log: Path) -> str:
     """Source of `say(letter)`, which all processes write with: the file is open before any begins."""
     return f"import os\nlog = os.open({str(log)!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND)\ndef say(letter): os.write(log, letter)\n"
+
+
+SAY = "say(b'%d ' % os.getppid())"
+"""Says which process has forked this one: the supervisor, the one that tries changes, or a server."""
 
 
 def test_what_a_test_does_before_is_done_once(diagnose: Diagnose, log: Path) -> None:
@@ -52,28 +54,102 @@ def test_what_a_test_does_before_is_done_once(diagnose: Diagnose, log: Path) -> 
 
 ADD = "def add(a, b):\n    return a - b\n"
 MENDED = (2, "with `+` in `a - b`", 0)
-BEFORE = {
-    "a thread": ("import threading", "threading.Thread(target=threading.Event().wait, daemon=True).start()"),
-    "an open file": ("import os", "self.file = open(os.devnull)"),
-    "a file": ("import tempfile", "self.file = tempfile.NamedTemporaryFile()"),
+SHARED = {
+    "a thread": (
+        "import queue, threading\ngo = threading.Event()",
+        "told = queue.Queue(); threading.Thread(target=lambda: told.put(go.wait() and 3), daemon=True).start()",
+        "go.set(); n = told.get(timeout=9)",
+    ),
+    "an open file": ("", "file = open('three')", "n = int(file.read())"),
+    "a pipe": (
+        "import os",
+        "reading, writing = os.pipe()\n        os.write(writing, b'3')",
+        "n = int(os.read(reading, 1))",
+    ),
+    "a file without a name": (
+        "import tempfile",
+        "file = tempfile.TemporaryFile()\n        file.write(b'3')\n        file.seek(0)",
+        "n = int(file.read())",
+    ),
     "a file of the repository": (
         "import os",
         "open('made', 'w').close(); self.addCleanup(os.unlink, 'made')",
+        "file = open('made', 'a+')\n        file.write('3')\n        file.seek(0)\n        n = int(file.read())",
     ),
-    "an event loop": ("import asyncio", "self.loop = asyncio.new_event_loop()"),
+    "a timer": (
+        "import signal",
+        "heard = []\n        signal.signal(signal.SIGALRM, lambda *_: heard.append(3))\n        signal.setitimer(signal.ITIMER_REAL, 0.3)",
+        "while not heard: pass\n        n = heard[0]",
+    ),
+    "random numbers": (
+        "import random",
+        "random.seed(7)",
+        "n = 3 if random.random() == random.Random(7).random() else 0",
+    ),
 }
+"""What it is -> imports, statements of a test before the first call of a function, and after it, which set `n` to 3."""
 
 
-@pytest.mark.parametrize("before", BEFORE)
-def test_what_processes_would_share_is_made_in_each(diagnose: Diagnose, state: State, before: str) -> None:
-    imports, statement = BEFORE[before]
-    tests = f"    def test_bad(self):\n        {statement}\n        self.assertEqual(add(2, 3), 5)\n"
-    found = diagnose(
-        {"shop.py": ADD, "test_shop.py": f"{imports}\n{HEAD}{tests}"}, CASE, mutate=True
-    ).mutation
+@pytest.mark.parametrize("shared", SHARED)
+def test_what_processes_would_share_or_lack_is_there_in_each(
+    diagnose: Diagnose, state: State, shared: str
+) -> None:
+    imports, before, after = SHARED[shared]
+    test = f"{before}\n        add(0, 0)\n        {after}\n        self.assertEqual(add(2, n), 5)\n"
+    tests = f"{imports}\n{HEAD}    def test_bad(self):\n        {test}"
+    found = diagnose({"three": "3", "shop.py": ADD, "test_shop.py": tests}, CASE, mutate=True).mutation
     assert found is not None and found.problems == []
     assert MENDED in changes(found)
     assert not Path(state.workdir, "made").exists()
+
+
+def test_the_program_may_replace_what_children_are_made_with(diagnose: Diagnose) -> None:
+    tests = HEAD.replace(
+        "import unittest", "import json, os, signal, socket, unittest\nfrom unittest import mock"
+    )
+    tests += "".join(
+        f"    @mock.patch('{name}', side_effect=RuntimeError)\n"
+        for name in (
+            "json.dumps",
+            "os.fork",
+            "os.pipe",
+            "signal.signal",
+            "signal.setitimer",
+            "socket.socketpair",
+        )
+    )
+    tests += "    def test_bad(self, *mocks):\n        self.assertEqual(add(2, 3), 5)\n"
+    tests += "        self.assertFalse(any(one.called for one in mocks))\n"
+    found = diagnose({"shop.py": ADD, "test_shop.py": tests}, CASE, mutate=True).mutation
+    assert found is not None and found.problems == []
+    assert MENDED in changes(found)
+
+
+def test_a_program_that_sees_its_callers_is_not_served(diagnose: Diagnose, log: Path) -> None:
+    shop = """\
+import sys
+
+def add(a, b):
+    if sys._getframe(1).f_code.co_name != 'test_bad':
+        raise RuntimeError
+    return a - b
+"""
+    tests = "    def test_bad(self):\n        say(b's')\n        self.assertEqual(add(2, 3), 5)\n"
+    files = {"say.py": saying(log), "shop.py": shop, "test_shop.py": "from say import say\n" + HEAD + tests}
+    found = diagnose(files, CASE, mutate=True).mutation
+    assert found is not None and (6, MENDED[1], 0) in changes(found)
+    assert log.read_text().count("s") > found.tried - 10, "each runs the test from its start"
+
+
+def test_a_copy_of_a_function_calls_it(diagnose: Diagnose) -> None:
+    tests = """\
+    def test_bad(self):
+        copied = types.FunctionType(add.__code__, vars(shop))
+        self.assertEqual([add(2, 3), copied(2, 3), copied(2, 3)], [5, 5, 5])
+"""
+    files = {"shop.py": ADD, "test_shop.py": "import types\nimport shop\n" + HEAD + tests}
+    found = diagnose(files, CASE, mutate=True).mutation
+    assert found is not None and found.problems == []
 
 
 def test_a_change_that_passes_because_of_the_server_alone_is_not_told(diagnose: Diagnose) -> None:
@@ -123,39 +199,15 @@ def f(n):
     ],
 )
 def test_functions_of_all_kinds_are_changed_there(
-    diagnose: Diagnose, shop: str, call: str, change: str
+    diagnose: Diagnose, log: Path, shop: str, call: str, change: str
 ) -> None:
-    found = mutation(diagnose, shop, f"    def test_bad(self):\n        self.assertEqual({call})\n")
-    assert change in {one.change for one in found.changes}
-
-
-def test_random_numbers_are_those_of_the_seed(diagnose: Diagnose) -> None:
-    tests = """\
-    def test_bad(self):
-        random.seed(7)
-        wanted = random.Random(7).random()
-        self.assertEqual(add(random.random(), 1), wanted + 1)
-"""
-    files = {"shop.py": ADD, "test_shop.py": "import random\n" + HEAD + tests}
+    tests = (
+        f"    def test_bad(self):\n        self.addCleanup(lambda: {SAY})\n        self.assertEqual({call})\n"
+    )
+    files = {"say.py": saying(log), "shop.py": shop, "test_shop.py": f"from say import *\n{HEAD}{tests}"}
     found = diagnose(files, CASE, mutate=True).mutation
-    assert found is not None and MENDED in changes(found)
-
-
-def test_no_process_is_left(diagnose: Diagnose, state: State) -> None:
-    mutation(diagnose, ADD, "    def test_bad(self):\n        self.assertEqual(add(2, 3), 5)\n")
-    ends = time.monotonic() + 20
-    while left := processes_in(state.workdir):
-        assert time.monotonic() < ends, left
-        time.sleep(0.05)
-
-
-def processes_in(folder: str) -> list[str]:
-    found: list[str] = []
-    for one in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if Path.readlink(one / "cwd") == Path(folder):
-                found.append(one.name)
-    return found
+    assert found is not None and change in {one.change for one in found.changes}
+    assert len({*log.read_text().split()}) > 2 or "async" in shop
 
 
 def f_plain(a: int, b: int = 2) -> Any:
@@ -197,7 +249,7 @@ def test_a_function_before_which_it_stops_looks_and_is_called_as_before(
             function.__code__ = code
             reached.append(number)
 
-    Here([[function]], [None], None, None)
+    Here([[function]], [None], None, None, (0, {}), keeps_random=True)
     made = function.__code__
     assert made is not code and inspect.signature(function) == signature
     assert inspect.getsource(made) == inspect.getsource(code)
@@ -208,7 +260,7 @@ def test_a_function_before_which_it_stops_looks_and_is_called_as_before(
 def test_a_child_goes_on_with_the_same_random_numbers() -> None:
     random.seed(3)
     reading, writing = os.pipe()
-    if not fork():
+    if not fork(keeps_random=True):
         os.write(writing, repr(random.random()).encode())
         os._exit(0)
     os.close(writing)

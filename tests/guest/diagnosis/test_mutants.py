@@ -817,7 +817,7 @@ def f(n):
     a.level()
     return kept
 """),
-        ("f(3) == [3]", (6, "with a new container instead of `self.found.clear()`"), """\
+        ("f(3) == [3]", (6, "with a new container in `self.found.clear()`"), """\
 class A:
     def run(self, n):
         self.found.append(n)

@@ -8,6 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from sandbox.guest.diagnosis.mutation.definitions import Definitions
 from sandbox.guest.diagnosis.mutation.plan import Plan
 
@@ -63,11 +65,22 @@ def test_methods_of_test_cases_come_last() -> None:
         assert [name for name, change in order if kind in change][-1] == "Case.f0"
 
 
-def test_a_method_that_only_answers_resets_nothing() -> None:
-    text = "class Box:\n    def __init__(self):\n        self.items = []\n\n    def is_box(self):\n        return {}\n"
-    reset = ("Box.is_box", "with `self.items = []` at its start")
-    assert reset not in plan(text.format("True or self.items == 1"))
-    assert reset in plan(text.format("sorted(self.items)"))
+@pytest.mark.parametrize(
+    ("body", "is_reset"),
+    [
+        ("return True or self.items == 1", False),
+        ("return 1 if self.items else 2", False),
+        ("return sorted(self.items)", True),
+        ("return self", True),
+        ("pass", True),
+        ("yield self.items", True),
+    ],
+)
+def test_a_method_that_only_answers_resets_nothing(body: str, is_reset: bool) -> None:
+    text = (
+        f"class Box:\n    def __init__(self):\n        self.items = []\n\n    def f(self):\n        {body}\n"
+    )
+    assert (("Box.f", "with `self.items = []` at its start") in plan(text)) is is_reset
 
 
 def test_of_one_kind_the_most_suspect_function_comes_first() -> None:

@@ -80,10 +80,21 @@ def test_the_first_difference_is_told(actual: Any, expected: Any, found: tuple[s
         ([1], (1,)),
         ([[Odd()]], [[Odd()]]),
         ([[Loose(a=1)]], [[Loose(a=2)]]),
+        ({"x": OrderedDict(a=[1], b=2)}, {"x": OrderedDict(b=2, a=[3])}),
         (DEEP, DEEP),
         ([], 1),
     ],
-    ids=["atoms", "short texts", "short lists", "types", "objects", "own ==", "equal", "type of an atom"],
+    ids=[
+        "atoms",
+        "short texts",
+        "short lists",
+        "types",
+        "objects",
+        "own ==",
+        "order",
+        "equal",
+        "type of an atom",
+    ],
 )
 def test_what_is_seen_at_a_glance_or_can_not_be_compared_is_not_told(actual: Any, expected: Any) -> None:
     assert first_difference(actual, expected) is None

@@ -310,8 +310,10 @@ def _variables(frame, line):
     variables = list(_expanded(locals_of(frame)))
     named = _named(variables, frame.f_globals, _statement(frame, line))
     others = [(name, value) for name, value in variables if name not in named and not is_code(value)]
-    used = [one for one in others if "." not in one[0] or one[0].partition(".")[2] in frame.f_code.co_names]
-    is_used = len(used) < len(others) and any("." in name for name, _ in [*named.items(), *used])
+    known = _names_in(frame.f_code)
+    used = [one for one in others if "." not in one[0] or one[0].partition(".")[2] in known]
+    set_up = {name for name, _ in variables if "." in name}
+    is_used = any(".".join(name.split(".")[:2]) in set_up for name in [*named, *(name for name, _ in used)])
     found = [*named.items(), *(used if is_used else others)]
     rows, room, allowance, told = [], _VARIABLES, Allowance(_VALUES_S), {}
     for number, (name, value) in enumerate(found):
@@ -333,6 +335,15 @@ def _variables(frame, line):
             break
         rows.append({"name": name, "value": text})
     return rows, len(named) + len(others) - len(rows)
+
+
+def _names_in(code):
+    """Names of globals and attributes in code, also in that of its comprehensions and inner functions."""
+    found = {*code.co_names}
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            found |= _names_in(one)
+    return found
 
 
 def _expanded(variables):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-import signal
+from signal import ITIMER_PROF, SIG_DFL, SIGPROF, setitimer, signal
 
 from ...debugger.isolation.pristine import os, time
 from .quick_failures import QuickFailures
 
 _MAX_REPORT = 1 << 20
+_ENCODE = json.JSONEncoder().encode  # a test may replace `json.dumps`
+HOW = "type", "path", "line"
+"""What of a failure is the same where a test fails in the same way."""
 
 
 class Child:
@@ -35,6 +38,8 @@ class Child:
         """(test, outcome, failure) of each that has ended."""
         self.made = []
         """Files and folders of the repository that it has made."""
+        self.has_changed = False
+        """True if it has made or changed files or folders, wherever they are."""
         self.imported = {}
         """Path -> lines that the module of the test runs when it is imported."""
         self.first_s = self.all_s = 0.0
@@ -67,6 +72,8 @@ class Child:
             told = json.loads(line)
             if type(told) is str:
                 self.made.append(told)
+            elif told is True:
+                self.has_changed = True
             elif type(told) is int:
                 self._pid = told
             elif type(told) is dict:
@@ -136,8 +143,15 @@ class Report:
         return self._is_changed and self._is_first
 
     def tell_begun(self):
-        """Tell which process this is."""
-        self._write(os.getpid())
+        """Tell which process this is, and end it if nobody hears that any more."""
+        try:
+            self._write(os.getpid())
+        except OSError:
+            os._exit(1)
+
+    def tell_changed(self):
+        """Tell that something outside of this process is changed."""
+        self._write(True)
 
     def tell_made(self, path):
         """Tell of a file or folder that is about to be made in the repository."""
@@ -161,10 +175,10 @@ class Report:
             os._exit(0)
 
     def _write(self, told):
-        os.write(self._writing, json.dumps(told).encode() + b"\n")
+        os.write(self._writing, _ENCODE(told).encode() + b"\n")
 
 
 def limit_processor(seconds):
     """End this process when it has computed for so long; never for 0 seconds."""
-    signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal(SIGPROF, SIG_DFL)
+    setitimer(ITIMER_PROF, seconds)

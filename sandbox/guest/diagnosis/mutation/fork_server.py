@@ -1,7 +1,8 @@
 """Fork servers: processes that stop before the first call of a function, and from there run the test once for each change of it.
 
 What the test does before that call, mostly the larger part of it, is done once for all changes of all functions: one
-process runs the test, and leaves a server behind wherever it comes to a function for the first time.
+process runs the test, and leaves a server behind wherever it comes to a function for the first time. It has to fail there
+as it does elsewhere: it could tell, for instance by the frames of its callers, that it is observed.
 """
 
 from __future__ import annotations
@@ -11,14 +12,19 @@ import array
 import inspect
 import marshal
 import sys
+from signal import ITIMER_REAL, getitimer, setitimer
 
-from ...debugger.isolation.pristine import os, threading
-from .child import limit_processor
+from ...debugger.isolation.pristine import os, select, threading
+from .child import HOW, limit_processor
+from .quick_failures import QuickFailures
 
 _MAX_MESSAGE = 1 << 17
 """Bytes of the code of a change. A socket holds some of them."""
+_MAX_OBJECTS = 200
+"""Function objects of one function: one that each decorated one has may be there thousands of times."""
 _MARKER = "what to call"
-_ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
+_SAME = b"same"
 
 
 class ForkServers:
@@ -26,9 +32,12 @@ class ForkServers:
 
     def __init__(self, groups):
         """`groups`: lists of function objects."""
-        self.groups = [one for one in groups if one and not any(map(_is_asynchronous, one))]
+        self.groups = [
+            one for one in groups if 0 < len(one) <= _MAX_OBJECTS and not any(map(_is_asynchronous, one))
+        ]
         self._pid = 0
         self._channels = [_make_channel() for _ in self.groups]
+        self._ended, self._ending = os.pipe()
         self._places = {
             function: (channel, index)
             for group, (channel, _) in zip(self.groups, self._channels)
@@ -36,15 +45,19 @@ class ForkServers:
         }
 
     def enter(self):
-        """Be the process that leaves them behind; returns the server's ends of all channels."""
+        """Be the process that leaves them behind; returns the server's ends of all channels, and where it tells its end."""
         self.forget()
-        return [theirs for _, theirs in self._channels]
+        return [theirs for _, theirs in self._channels], self._ending
 
-    def leave(self, pid):
-        """Be the parent of that process."""
+    def leave(self, pid, seconds):
+        """Be the parent of that process, and wait for its end. False if the test did not fail there as elsewhere, or in time."""
         self._pid = pid
         for _, theirs in self._channels:
             theirs.close()
+        os.close(self._ending)
+        poll = select.poll()
+        poll.register(self._ended, select.POLLIN)
+        return bool(poll.poll(1000 * seconds)) and os.read(self._ended, len(_SAME)) == _SAME
 
     def ask(self, changed, writing):
         """Ask for a child with the new code of functions, [(function, code)], that reports into a pipe. False if none can be had."""
@@ -57,7 +70,7 @@ class ForkServers:
             return False
         rights = _socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [writing])
         try:
-            channel.sendmsg([message], [rights], _socket.MSG_NOSIGNAL)
+            channel.sendmsg([message], [rights], _socket.MSG_NOSIGNAL | _socket.MSG_DONTWAIT)
         except OSError:  # the test did not come to these functions
             return False
         return True
@@ -66,6 +79,7 @@ class ForkServers:
         """Close what another child has of them."""
         for ours, _ in self._channels:
             ours.close()
+        os.close(self._ended)
 
     def end(self):
         """End them: each does so once nobody can ask it."""
@@ -80,13 +94,16 @@ def _is_asynchronous(function):
 
 
 def _make_channel():
-    """Two sockets that keep messages apart, made by no function that a program may have replaced."""
-    return _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    """Two sockets that keep messages apart, made by no function that a program may have replaced, and without its time limit."""
+    channel = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    for one in channel:
+        one.settimeout(None)
+    return channel
 
 
-def fork():
-    """Fork this process. The child goes on with the same random numbers: a test may have chosen their seed."""
-    numbers = getattr(sys.modules.get("random"), "_inst", None)
+def fork(keeps_random):
+    """Fork this process; with `keeps_random`, the child goes on with the same random numbers: a test may have chosen their seed."""
+    numbers = getattr(sys.modules.get("random"), "_inst", None) if keeps_random else None
     state = None if numbers is None else numbers.getstate()
     pid = os.fork()
     if not pid and numbers is not None:
@@ -97,20 +114,25 @@ def fork():
 class Stops:
     """The process that runs the unchanged test, and leaves a server behind at each first call."""
 
-    is_waiting = True
-    """As of the report of a child whose test has not passed."""
+    is_waiting = False
+    """Other than in a child with changed code, it is asked how the test fails."""
 
-    def __init__(self, groups, channels, guard, begin):
-        """`begin(writing)` hears in each child of a server where it reports."""
+    def __init__(self, groups, channels, guard, begin, end, keeps_random):
+        """`begin(writing)` hears in each child of a server where it reports; `end`: (where to tell the end, how the test fails)."""
         self._groups = [[(one, one.__code__) for one in group] for group in groups]
         self._channels, self._guard, self._begin = channels, guard, begin
+        (self._ending, self._fails), self._keeps_random = end, keeps_random
+        self._reached = set()
+        QuickFailures().begin()
         self._descriptors = _open_descriptors()
         for number, group in enumerate(self._groups):
             for function, code in group:
                 function.__code__ = _calling(code, self._first_call_of(function, number))
 
     def tell(self, name, outcome, failed):
-        """End this process: the test has ended."""
+        """End this process, and tell whether the test has failed as elsewhere."""
+        if failed is not None and all(failed.get(key) == self._fails.get(key) for key in HOW):
+            os.write(self._ending, _SAME)
         os._exit(0)
 
     def tell_made(self, path):
@@ -125,21 +147,33 @@ class Stops:
         return call
 
     def _reach(self, number):
-        """Leave a server behind."""
+        """Leave a server behind, once: the program may have copied the function meanwhile."""
         group, channel = self._groups[number], self._channels[number]
+        if number in self._reached:
+            return
+        self._reached.add(number)
         _restore(group)
         if not self._is_alone():
-            os._exit(0)
+            for one in self._groups:
+                _restore(one)
+            self._reached.update(range(len(self._groups)))
+            return
+        timer = getitimer(ITIMER_REAL)
         if self._fork():
+            # A file of the program may have its number next.
+            self._descriptors.discard(str(channel.fileno()))
             channel.close()
             return
         limit_processor(0)  # it waits from now on
+        os.close(self._ending)
         for one in self._channels:
             if one is not channel:
                 one.close()
         for one in self._groups:
             _restore(one)
+        self._reached.update(range(len(self._groups)))
         self._serve(group, channel)
+        setitimer(ITIMER_REAL, *timer)
 
     def _serve(self, group, channel):
         """Fork a child for each change that is asked for. Returns in each of these, with changed functions."""
@@ -159,16 +193,15 @@ class Stops:
 
     def _fork(self):
         self._guard.may_fork = True
-        pid = fork()
+        pid = fork(self._keeps_random)
         self._guard.may_fork = False
         return pid
 
     def _is_alone(self):
-        """True if children would share nothing that is outside of their memory."""
-        if self._guard.has_changed or threading.active_count() > 1:
+        """True if children would share nothing that is outside of their memory, and lack no thread."""
+        if self._guard.has_changed or threading.active_count() > 1 or len(os.listdir("/proc/self/task")) > 1:
             return False
-        added = _open_descriptors() - self._descriptors
-        return not any(os.path.exists(f"/proc/self/fd/{one}") for one in added)
+        return _open_descriptors() <= self._descriptors
 
 
 def _restore(group):
@@ -188,7 +221,8 @@ def _receive(channel):
 
 
 def _open_descriptors():
-    return set(os.listdir("/proc/self/fd"))
+    """Numbers of the open files, as texts; without that of the listing itself."""
+    return {one for one in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{one}")}
 
 
 def _calling(code, call):

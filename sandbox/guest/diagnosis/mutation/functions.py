@@ -153,8 +153,7 @@ def _codes_in(code):
 
 def _classes_of(function):
     """The class of a method and all that it inherits from; none if it is not where its name says."""
-    names = vars(sys.modules.get(function.__module__, types))
-    owner = None
+    names, owner = getattr(sys.modules.get(function.__module__), "__dict__", {}), None
     for name in function.__qualname__.split(".")[:-1]:
         owner = names.get(name)
         if not isinstance(owner, type):

@@ -42,12 +42,13 @@ _OF_PROCESSES = (
 class Guard:
     """Lets a process change files in a folder, and those that it makes itself in the repository, alone.
 
-    `tell(path)` hears of each of these before it is made: whoever ends the process has to remove it.
+    `tell(path)` hears of each of these before it is made: whoever ends the process has to remove it. `tell_changed()` hears
+    once that something is changed.
     """
 
-    def __init__(self, folder, root, tell):
+    def __init__(self, folder, root, tell, tell_changed):
         """`folder`, `root`: real paths."""
-        self._folder, self._root, self._tell = folder + os.sep, root, tell
+        self._folder, self._root, self._tell, self._tell_changed = folder + os.sep, root, tell, tell_changed
         self._made = []
         self.has_changed = False
         """True once it has let something through."""
@@ -72,7 +73,9 @@ class Guard:
         for path, base in changed:
             if not self._allows(event, path, base):
                 raise PermissionError(f"{event} by changed code: {path!r}")
-            self.has_changed = True
+            if not self.has_changed:
+                self.has_changed = True
+                self._tell_changed()
 
     def _allows(self, event, path, base):
         if type(path) is int:

@@ -31,8 +31,9 @@ _MAX_ATTRIBUTES, _MAX_KEYS, _MAX_CALLED = 6, 3, 3
 _MAX_ARGUMENTS, _MAX_MOVED = 4, 4
 _MIN_COMMON = 5
 """Characters that names have in common which mean the same."""
-_WORK = ast.Call, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Delete, ast.For, ast.While
-"""Nodes of a function that does something."""
+_ANSWERS = (ast.Return, ast.If)
+_WORK = ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr
+"""Expressions by which a function does something."""
 
 
 def insertions_of(function, executed, definitions):
@@ -109,8 +110,8 @@ def _fresh_caches(node, ends):
 def _kept_state(function, definitions, ends):
     """With attributes of the object set as they were in the beginning, without a key, computed anew."""
     node = function.node
-    if not any(isinstance(one, _WORK) for one in ast.walk(node)):
-        return  # it only answers
+    if _only_answers(node):
+        return
     state = definitions.state(function.owner)
     assigned, called, keys = set(), set(), {}
     is_resetting = any(word in node.name for word in ("reset", "clear"))
@@ -147,6 +148,17 @@ def _kept_state(function, definitions, ends):
             likelihood = AIMED if is_resetting else POSSIBLE
             yield ends.at_end(text, likelihood, f"with `{text}` at its end")
         yield ends.at_start(text, POSSIBLE, f"with `{text}` at its start")
+
+
+def _only_answers(function):
+    """True if it does nothing but to return some value other than a variable: `return self` is what may have been a stub."""
+    body = function.body[int(has_docstring(function.body)) :]
+    nodes = [node for one in body for node in ast.walk(one)]
+    statements = [one for one in nodes if isinstance(one, ast.stmt)]
+    answers = [one.value for one in statements if isinstance(one, ast.Return)]
+    is_plain = all(isinstance(one, _ANSWERS) for one in statements)
+    is_told = any(one is not None and not isinstance(one, ast.Name) for one in answers)
+    return is_plain and is_told and not any(isinstance(one, _WORK) for one in nodes)
 
 
 def _own_containers(function, definitions, names, ends):

@@ -14,6 +14,7 @@ from .. import failure
 from ..job import guarded
 from ..sources import Sources
 from . import state_uses
+from .child import HOW
 from .definitions import Definitions
 from .functions import Loaded, import_modules
 from .guard import open_files
@@ -131,7 +132,7 @@ class MutationObserver:
         plan = Plan(self.job, self._spectrum, loaded, definitions, lines, imported)
         changes = plan.changes()
         self._kept = trial, plan, changes, tried, lines
-        trial.serve(plan.groups(_MAX_SERVERS))
+        trial.serve(plan.groups(_MAX_SERVERS), base.outcomes[0][2])
         for function, mutant in changes:
             if trial.is_over():
                 result["cut"] = "the time for it was over"
@@ -170,7 +171,7 @@ class MutationObserver:
         _, outcome, failed = first
         if outcome == "passed" or failed is None:
             return "the test passes there"
-        if any(plain.get(key) != failed.get(key) for key in ("type", "path", "line")):
+        if any(plain.get(key) != failed.get(key) for key in HOW):
             return "the test fails otherwise there (%s: %s)" % (failed["type"], failed["message"][:100])
         return ""
 

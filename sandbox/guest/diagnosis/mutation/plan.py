@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
+from itertools import islice
 
 from ..job import guarded
 from .functions import functions_in
@@ -79,11 +80,12 @@ class Plan:
 
         Without those that run when its module is imported: changes of these run that, too.
         """
-        return [
-            self._loaded.objects_of(function)
-            for _, path, function, _ in self._functions[:most]
+        found = (
+            function
+            for _, path, function, _ in self._functions
             if not lines_in(function, self._imported.get(path))
-        ]
+        )
+        return [self._loaded.objects_of(function) for function in islice(found, most)]
 
     def _ranked(self, least, most):
         """Yield the changes of some likelihoods by their keys, and None from time to time as long as there is none."""

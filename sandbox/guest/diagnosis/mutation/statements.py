@@ -18,8 +18,8 @@ from .mutant import (
     Mutant,
     Replacing,
     blocks_in,
+    copied,
     copying,
-    expression,
     is_docstring,
     parsed,
     path_of,
@@ -111,10 +111,9 @@ def _of_container(one, owner):
     if isinstance(call, ast.Call) and getattr(call.func, "attr", None) == "clear":
         held = call.func.value
         if isinstance(held, ast.Attribute):
-            made = ast.copy_location(expression("type(_at)()", one, _at=held), one)
             target = ast.copy_location(ast.Attribute(held.value, held.attr, ast.Store()), held)
-            anew = ast.copy_location(ast.Assign(targets=[target], value=made), one)
-            yield "with a new container instead of {}", [anew]
+            anew = ast.copy_location(ast.Assign(targets=[target], value=copied(held)), one)
+            yield "with a new container in {}", [anew, one]
 
 
 def _filling(value):

@@ -47,6 +47,8 @@ class Trial:
         self._last = float("inf")
         """When the last child has to end."""
         self._silent = os.open(os.devnull, os.O_RDWR)
+        self._keeps_random = False
+        """True if children go on with the same random numbers. Not if names of the files that they make may be made of them."""
         self._open_files = [number for number, _ in open_files(job.root)]
         self._ends = self._ends_later = self._ends_in_vain = 0.0
         self._workers = min(_MAX_WORKERS, len(os.sched_getaffinity(0)))
@@ -75,6 +77,7 @@ class Trial:
         self._count = len(base.outcomes)
         if base.made or anew.made:
             self._workers = 1  # two would meet at the same files
+        self._keeps_random = not base.has_changed
         self._limit, self._early_limit = (max(_LEAST_S, _SLOWER * one.first_s) for one in (base, anew))
         self._more = max(_MORE_S, _SLOWER * (base.all_s - base.first_s))
 
@@ -101,7 +104,7 @@ class Trial:
         limit = self._early_limit if is_early else self._limit
         reading, writing = os.pipe()
         memory = _size() + _MAX_MEMORY
-        pid = fork()
+        pid = fork(self._keeps_random)
         if not pid:
             try:
                 os.close(reading)
@@ -120,21 +123,27 @@ class Trial:
         child.ends = min(child.ends, self._last)
         self._running.append(child)
 
-    def serve(self, groups):
-        """Start fork servers for changes of functions, each group of which is changed together."""
+    def serve(self, groups, fails):
+        """Start fork servers for changes of functions, each group of which is changed together. `fails`: how the test does."""
         servers = ForkServers(groups)
+        limit = self._limit + _FORK_S * len(servers.groups)
         memory = _size() + _MAX_MEMORY
-        pid = fork()
+        pid = fork(self._keeps_random)
         if not pid:
             try:
-                channels = servers.enter()
-                guard = self._confine(memory, self._limit + _FORK_S * len(channels), None)
-                self.report = Stops(servers.groups, channels, guard, self._begin_served)
+                channels, ending = servers.enter()
+                guard = self._confine(memory, limit, ending)
+                end = ending, fails
+                self.report = Stops(
+                    servers.groups, channels, guard, self._begin_served, end, self._keeps_random
+                )
             except BaseException:
                 os._exit(1)
             raise Forked
-        servers.leave(pid)
-        self._servers = servers
+        if servers.leave(pid, _WAITING * limit):
+            self._servers = servers
+        else:
+            servers.end()
 
     def _ask_server(self, child):
         """Have the test run from the first call of a changed function. False if it has to run from its start."""
@@ -153,9 +162,9 @@ class Trial:
 
     def _begin_served(self, writing):
         """In a child of a server: report from now on."""
+        limit_processor(self._limit)
         self.report = Report(writing, True, 1, None, self._more)
         self.report.tell_begun()
-        limit_processor(self._limit)
 
     def _confine(self, memory, limit, kept):
         """Confine a child. Little else is done in each: all that it writes to has to be copied first. Returns its guard."""
@@ -170,7 +179,7 @@ class Trial:
         limits = (resource.RLIMIT_FSIZE, _MAX_FILE), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_AS, memory)
         for kind, most in limits:
             resource.setrlimit(kind, (most, most))
-        guard = Guard(self._folder, self._job.root, self._tell_made)
+        guard = Guard(self._folder, self._job.root, self._tell_made, self._tell_changed)
         guard.stand()
         limit_processor(limit)
         return guard
@@ -178,6 +187,10 @@ class Trial:
     def _tell_made(self, path):
         if self.report is not None:
             self.report.tell_made(path)
+
+    def _tell_changed(self):
+        if isinstance(self.report, Report):
+            self.report.tell_changed()
 
     def wait(self, seconds=_WAITING * _BASE_S):
         """Wait for all children, so long."""

@@ -232,6 +232,18 @@ def test_of_what_a_test_case_has_set_up_what_the_test_uses_is_shown(start: Any, 
     assert stop["locals_omitted"] == 4
 
 
+def test_all_that_a_test_case_has_set_up_is_shown_where_the_test_uses_none_of_it(
+    start: Any, tmp_path: Path
+) -> None:
+    body = "        self.a = self.b = 1\n    def test_it(self):\n        order = Order([1], {})\n"
+    stop = unittest_run(start, tmp_path, body + "        self.assertEqual(order.items, 2)\n")
+    names = {each["name"] for each in stop["locals"]}
+    assert names == {"order.items", "order", "self.order", "self.a", "self.b"}
+    body += "        self.assertEqual(order.items, [self.b for _ in '12'])\n"
+    stop = unittest_run(start, tmp_path, body)
+    assert {each["name"] for each in stop["locals"]} == {"order.items", "order", "self.b"}
+
+
 def test_functions_that_have_returned_are_shown(start: Any, tmp_path: Path) -> None:
     body = "    def test_it(self):\n        order = Order([], {})\n        assert order.total() == order.count + shop.up\n"
     stop = unittest_run(start, tmp_path, body.replace("+ shop.up", "+ 1"))
