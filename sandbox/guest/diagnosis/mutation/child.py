@@ -11,7 +11,7 @@ from .quick_failures import QuickFailures
 _MAX_REPORT = 1 << 20
 _ENCODE = json.JSONEncoder().encode  # a test may replace `json.dumps`
 HOW = "type", "path", "line"
-"""What of a failure is the same where a test fails in the same way."""
+"""Parts of a failure that are the same where a test fails in the same way."""
 
 
 class Child:

@@ -16,7 +16,6 @@ from signal import ITIMER_REAL, getitimer, setitimer
 
 from ...debugger.isolation.pristine import os, select, threading
 from .child import HOW, limit_processor
-from .quick_failures import QuickFailures
 
 _MAX_MESSAGE = 1 << 17
 """Bytes of the code of a change. A socket holds some of them."""
@@ -123,7 +122,6 @@ class Stops:
         self._channels, self._guard, self._begin = channels, guard, begin
         (self._ending, self._fails), self._keeps_random = end, keeps_random
         self._reached = set()
-        QuickFailures().begin()
         self._descriptors = _open_descriptors()
         for number, group in enumerate(self._groups):
             for function, code in group:

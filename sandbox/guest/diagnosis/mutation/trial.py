@@ -8,6 +8,7 @@ from ...debugger.isolation.pristine import os, select, time
 from .child import Child, Report, limit_processor
 from .fork_server import ForkServers, Stops, fork
 from .guard import Guard, open_files
+from .quick_failures import QuickFailures
 
 _MAX_PASSING = 40
 """Changes with which the test passes; from so many on they say little."""
@@ -133,6 +134,7 @@ class Trial:
             try:
                 channels, ending = servers.enter()
                 guard = self._confine(memory, limit, ending)
+                QuickFailures().begin()
                 end = ending, fails
                 self.report = Stops(
                     servers.groups, channels, guard, self._begin_served, end, self._keeps_random
