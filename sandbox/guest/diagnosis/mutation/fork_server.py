@@ -121,7 +121,7 @@ class Stops:
         self._groups = [[(one, one.__code__) for one in group] for group in groups]
         self._channels, self._guard, self._begin = channels, guard, begin
         (self._ending, self._fails), self._keeps_random = end, keeps_random
-        self._reached = set()
+        self._reached, self._is_over = set(), False
         self._descriptors = _open_descriptors()
         for number, group in enumerate(self._groups):
             for function, code in group:
@@ -145,16 +145,17 @@ class Stops:
         return call
 
     def _reach(self, number):
-        """Leave a server behind, once: the program may have copied the function meanwhile."""
+        """Leave a server behind, once: the program may have copied the function meanwhile.
+
+        A server puts back the code of other functions when they are called: to write to all of them takes memory.
+        """
         group, channel = self._groups[number], self._channels[number]
         if number in self._reached:
             return
         self._reached.add(number)
         _restore(group)
-        if not self._is_alone():
-            for one in self._groups:
-                _restore(one)
-            self._reached.update(range(len(self._groups)))
+        self._is_over = self._is_over or not self._is_alone()
+        if self._is_over:
             return
         timer = getitimer(ITIMER_REAL)
         if self._fork():
@@ -162,14 +163,12 @@ class Stops:
             self._descriptors.discard(str(channel.fileno()))
             channel.close()
             return
+        self._is_over = True
         limit_processor(0)  # it waits from now on
         os.close(self._ending)
         for one in self._channels:
             if one is not channel:
                 one.close()
-        for one in self._groups:
-            _restore(one)
-        self._reached.update(range(len(self._groups)))
         self._serve(group, channel)
         setitimer(ITIMER_REAL, *timer)
 

@@ -22,7 +22,7 @@ from .plan import Plan, lines_in
 from .tested_module import TestedModule
 from .trial import Forked, Trial
 
-_MAX_TOLD, _MAX_SERVERS = 20, 200
+_MAX_TOLD, _MAX_SERVERS = 20, 128
 _OTHERS_S = 2.0
 """Time for the other tests of the unchanged program."""
 
