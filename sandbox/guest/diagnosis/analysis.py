@@ -8,11 +8,11 @@ import sys
 from ..debugger.isolation.pristine import os
 from . import aliases, attributes, call_tree, caught, chain, failure, kept_state, lent, repeated, values
 from . import sites as kinds
-from .calls import Calls, constructs
+from .calls import Calls
 from .events import Events, frame_number, is_atom, method_codes
 from .job import guarded
 from .safe_values import class_name, text_of, type_name
-from .sides import actual_first, first_difference, is_ordered, of_unittest
+from .sides import actual_first, describe_difference, of_unittest
 from .signals import finding
 from .slicing import Slice
 from .sources import Sources
@@ -54,6 +54,7 @@ class _Analysis:
         if self._frames:
             events.outermost = self._frame_numbers[0]
         self._starts = self._find_starts()
+        self._statement = self._failing_statement()
         sides = sides or of_unittest(self._exc)
         self._sides = self._in_order(sides) or sides
         self._appeared = self._appearances() or []
@@ -68,10 +69,11 @@ class _Analysis:
     @guarded
     def _in_order(self, sides):
         """(operator, actual, expected) of the failing comparison; None if there is none."""
-        return sides if sides is None else actual_first(sides, self._last_statement())
+        return sides if sides is None else actual_first(sides, self._statement)
 
-    def _last_statement(self):
-        """The failing statement; None if there is none."""
+    @guarded
+    def _failing_statement(self):
+        """The syntax tree of the failing statement; None if there is none."""
         if not self._frames:
             return None
         frame, line = self._frames[-1]
@@ -98,14 +100,8 @@ class _Analysis:
 
     @guarded
     def _difference(self):
-        """Place of the first difference of the compared values, and what is there; None if that is seen at a glance."""
-        if self._sides is None or self._sides[0] in ("in", "not in"):
-            return None
-        found = first_difference(*self._sides[1:])
-        if found is None:
-            return None
-        ordered = is_ordered(self._last_statement())
-        return dict(zip(("place", "actual", "expected"), found), is_ordered=ordered)
+        """The first difference of the compared values; None if there are none or it is not to be told."""
+        return None if self._sides is None else describe_difference(self._sides, self._statement)
 
     def _find_starts(self):
         """(distance, event) of the failing line in each frame that the exception has passed."""
@@ -140,19 +136,11 @@ class _Analysis:
     @guarded
     def _written(self):
         """The last writes of the attributes that the failing line reads, but for those by constructors and tests."""
-        events, found = self._events, {}
-        for distance, event in self._starts:
-            site, target = events.site(event), events.value_of[event]
-            if distance or site.kind != kinds.BASE or site.extra[0] != "load":
-                continue
-            write = events.attribute_writer(target, site.name, event)
-            written = None if write is None else events.site(write)
-            if written is None or written.extra[0] != "store" or constructs(written.scope.name):
-                continue
-            if not self._job.is_test_code(written.scope.filename):
-                one = {**self._place(write), "name": site.name[:100], "value": self._stored_text(write)}
-                found.setdefault((id(target), site.name), one)
-        return list(found.values())[:_MAX_WRITTEN]
+        line = [event for distance, event in self._starts if not distance]
+        return [
+            {**self._place(write), "name": name[:100], "value": self._stored_text(write)}
+            for name, write in attributes.written(self._events, line, self._job.is_test_code)[:_MAX_WRITTEN]
+        ]
 
     @guarded
     def _attributes(self):

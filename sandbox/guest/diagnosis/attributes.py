@@ -33,6 +33,22 @@ def find(events, frames, is_test_code):
     return list(found.values())[:_MAX_READ]
 
 
+def written(events, line, is_test_code):
+    """[(name of an attribute, event of its last write)] of those that events of a line read, but for writes by constructors and tests."""
+    found = {}
+    for event in line:
+        site, target = events.site(event), events.value_of[event]
+        if site.kind != kinds.BASE or site.extra[0] != "load":
+            continue
+        write = events.attribute_writer(target, site.name, event)
+        by = None if write is None else events.site(write)
+        if by is None or by.extra[0] != "store" or constructs(by.scope.name):
+            continue
+        if not is_test_code(by.scope.filename):
+            found.setdefault((id(target), site.name), (site.name, write))
+    return list(found.values())
+
+
 def _maker(events, write):
     """The event in the function that made the object whose constructor is at `write`; None for another write."""
     event, maker = write, None

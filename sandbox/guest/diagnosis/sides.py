@@ -57,6 +57,15 @@ def is_ordered(statement):
     return is_told or isinstance(statement, ast.Assert)
 
 
+def describe_difference(sides, statement):
+    """{place, actual, expected, is_ordered} of the first difference; None if that is seen at a glance, or there is no place of it."""
+    operator, actual, expected = sides
+    found = None if operator in ("in", "not in") else first_difference(actual, expected)
+    if found is None:
+        return None
+    return dict(zip(("place", "actual", "expected"), found), is_ordered=is_ordered(statement))
+
+
 def _compared(statement):
     """The expressions that a statement compares: of its only comparison, or the arguments of its assertion; else None."""
     if statement is None:
@@ -96,12 +105,7 @@ def first_difference(actual, expected):
     found = _first_difference(actual, expected)
     if found is None or found[0].startswith(_CHARACTER) or found[0].count("[") > 1:
         return found
-    return found if max(map(_length, (actual, expected))) > _FEW else None
-
-
-def _length(value):
-    kind = _kind_of(value)
-    return kind.__len__(value) if kind in _HOLDING else len(value)
+    return found if max(map(_kind_of(actual).__len__, (actual, expected))) > _FEW else None
 
 
 def _kind_of(value):

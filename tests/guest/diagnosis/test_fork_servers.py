@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -87,7 +88,7 @@ SHARED = {
         "n = 3 if random.random() == random.Random(7).random() else 0",
     ),
 }
-"""What it is -> imports, statements of a test before the first call of a function, and after it, which set `n` to 3."""
+"""Name -> imports, statements of a test before the first call of a function, and after it, which set `n` to 3."""
 
 
 @pytest.mark.parametrize("shared", SHARED)
@@ -141,15 +142,17 @@ def add(a, b):
     assert log.read_text().count("s") > found.tried - 10, "each runs the test from its start"
 
 
-def test_a_copy_of_a_function_calls_it(diagnose: Diagnose) -> None:
+def test_a_copy_of_a_function_stops_it_once(diagnose: Diagnose) -> None:
     tests = """\
     def test_bad(self):
         copied = types.FunctionType(add.__code__, vars(shop))
-        self.assertEqual([add(2, 3), copied(2, 3), copied(2, 3)], [5, 5, 5])
+        copied(0, 0), copied(0, 0)
+        self.assertEqual(add(2, 3), 5)
 """
     files = {"shop.py": ADD, "test_shop.py": "import types\nimport shop\n" + HEAD + tests}
     found = diagnose(files, CASE, mutate=True).mutation
     assert found is not None and found.problems == []
+    assert MENDED in changes(found)
 
 
 def test_a_change_that_passes_because_of_the_server_alone_is_not_told(diagnose: Diagnose) -> None:
@@ -163,8 +166,8 @@ def f(n):
     return caller() if n > 0 else ''
 """
     tests = "    def test_bad(self):\n        self.assertEqual(f(1), 'call')\n"
-    told = {one.change for one in mutation(diagnose, shop, tests).changes}
-    assert told == {"with `'call'` for `caller()`"} or not told
+    found = mutation(diagnose, shop, tests)
+    assert found.tried > 0 and found.changes == []
 
 
 @pytest.mark.parametrize(
@@ -249,7 +252,8 @@ def test_a_function_before_which_it_stops_looks_and_is_called_as_before(
             function.__code__ = code
             reached.append(number)
 
-    Here([[function]], [None], None, None, (0, {}), keeps_random=True)
+    servers = SimpleNamespace(groups=[[function]], theirs=[], ending=0)
+    Here(servers, None, None, {}, keeps_random=True)
     made = function.__code__
     assert made is not code and inspect.signature(function) == signature
     assert inspect.getsource(made) == inspect.getsource(code)

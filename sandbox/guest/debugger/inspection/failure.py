@@ -313,8 +313,8 @@ def _variables(frame, line):
     known = _names_in(frame.f_code)
     used = [one for one in others if "." not in one[0] or one[0].partition(".")[2] in known]
     set_up = {name for name, _ in variables if "." in name}
-    is_used = any(".".join(name.split(".")[:2]) in set_up for name in [*named, *(name for name, _ in used)])
-    found = [*named.items(), *(used if is_used else others)]
+    of_use = {".".join(name.split(".")[:2]) for name, _ in [*named.items(), *used]}
+    found = [*named.items(), *(others if set_up.isdisjoint(of_use) else used)]
     rows, room, allowance, told = [], _VARIABLES, Allowance(_VALUES_S), {}
     for number, (name, value) in enumerate(found):
         if number == len(named):

@@ -10,7 +10,7 @@ from .quick_failures import QuickFailures
 
 _MAX_REPORT = 1 << 20
 _ENCODE = json.JSONEncoder().encode  # a test may replace `json.dumps`
-HOW = "type", "path", "line"
+_HOW = "type", "path", "line"
 """Parts of a failure that are the same where a test fails in the same way."""
 
 
@@ -91,10 +91,11 @@ class Child:
 
     def end(self):
         os.close(self.reading)
-        is_there = self._own_pid is not None or not self._is_over  # what is not ours is another process soon
-        if self._pid is not None and is_there:
+        # The number of a server's child that has ended may be that of another process by now.
+        pid = self._own_pid if self._is_over else self._pid
+        if pid is not None:
             try:
-                os.kill(self._pid, 9)
+                os.kill(pid, 9)
             except ProcessLookupError:
                 pass
         if self._own_pid is not None:
@@ -176,6 +177,11 @@ class Report:
 
     def _write(self, told):
         os.write(self._writing, _ENCODE(told).encode() + b"\n")
+
+
+def fail_alike(one, other):
+    """True for two failures, as they are described, in the same way at the same place."""
+    return all(one.get(key) == other.get(key) for key in _HOW)
 
 
 def limit_processor(seconds):

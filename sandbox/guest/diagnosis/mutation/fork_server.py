@@ -15,7 +15,7 @@ import sys
 from signal import ITIMER_REAL, getitimer, setitimer
 
 from ...debugger.isolation.pristine import os, select, threading
-from .child import HOW, limit_processor
+from .child import fail_alike, limit_processor
 
 _MAX_MESSAGE = 1 << 17
 """Bytes of the code of a change. A socket holds some of them."""
@@ -35,25 +35,22 @@ class ForkServers:
             one for one in groups if 0 < len(one) <= _MAX_OBJECTS and not any(map(_is_asynchronous, one))
         ]
         self._pid = 0
-        self._channels = [_make_channel() for _ in self.groups]
-        self._ended, self._ending = os.pipe()
+        channels = [_make_channel() for _ in self.groups]
+        self._channels, self.theirs = [ours for ours, _ in channels], [theirs for _, theirs in channels]
+        """One for each group: the end to ask at, and that of the server."""
+        self._ended, self.ending = os.pipe()
         self._places = {
             function: (channel, index)
-            for group, (channel, _) in zip(self.groups, self._channels)
+            for group, channel in zip(self.groups, self._channels)
             for index, function in enumerate(group)
         }
 
-    def enter(self):
-        """Be the process that leaves them behind; returns the server's ends of all channels, and where it tells its end."""
-        self.forget()
-        return [theirs for _, theirs in self._channels], self._ending
-
-    def leave(self, pid, seconds):
-        """Be the parent of that process, and wait for its end. False if the test did not fail there as elsewhere, or in time."""
+    def wait(self, pid, seconds):
+        """Wait for the end of the process that leaves them behind. False if the test did not fail there as elsewhere, or in time."""
         self._pid = pid
-        for _, theirs in self._channels:
-            theirs.close()
-        os.close(self._ending)
+        for one in self.theirs:
+            one.close()
+        os.close(self.ending)
         poll = select.poll()
         poll.register(self._ended, select.POLLIN)
         return bool(poll.poll(1000 * seconds)) and os.read(self._ended, len(_SAME)) == _SAME
@@ -75,9 +72,9 @@ class ForkServers:
         return True
 
     def forget(self):
-        """Close what another child has of them."""
-        for ours, _ in self._channels:
-            ours.close()
+        """Close what a child has of the parent's."""
+        for one in self._channels:
+            one.close()
         os.close(self._ended)
 
     def end(self):
@@ -116,11 +113,11 @@ class Stops:
     is_waiting = False
     """Other than in a child with changed code, it is asked how the test fails."""
 
-    def __init__(self, groups, channels, guard, begin, end, keeps_random):
-        """`begin(writing)` hears in each child of a server where it reports; `end`: (where to tell the end, how the test fails)."""
-        self._groups = [[(one, one.__code__) for one in group] for group in groups]
-        self._channels, self._guard, self._begin = channels, guard, begin
-        (self._ending, self._fails), self._keeps_random = end, keeps_random
+    def __init__(self, servers, guard, begin, fails, keeps_random):
+        """`begin(writing)` hears in each child of a server where it reports; `fails`: how the test does elsewhere."""
+        self._groups = [[(one, one.__code__) for one in group] for group in servers.groups]
+        self._channels, self._ending = servers.theirs, servers.ending
+        self._guard, self._begin, self._fails, self._keeps_random = guard, begin, fails, keeps_random
         self._reached, self._is_over = set(), False
         self._descriptors = _open_descriptors()
         for number, group in enumerate(self._groups):
@@ -129,7 +126,7 @@ class Stops:
 
     def tell(self, name, outcome, failed):
         """End this process, and tell whether the test has failed as elsewhere."""
-        if failed is not None and all(failed.get(key) == self._fails.get(key) for key in HOW):
+        if failed is not None and fail_alike(failed, self._fails):
             os.write(self._ending, _SAME)
         os._exit(0)
 

@@ -37,7 +37,7 @@ class Loaded:
 
     def __init__(self, relative, paths):
         """`relative(filename)`: the path of a file, which is to be among `paths`."""
-        self._found, self._at_lines, self._flags = {}, {}, {}
+        self._found, self._at_lines, self._flags, self._of_tests = {}, {}, {}, {}
         self.filenames = {}
         """Path -> name of the file in its code."""
         for one in gc.get_objects():
@@ -55,8 +55,13 @@ class Loaded:
 
     def is_of_tests(self, function):
         """True for a method of a test case, which is to make tests pass, wherever its file is."""
-        case = getattr(sys.modules.get("unittest.case"), "TestCase", None)
-        return any(case in _classes_of(one) for one in self._found[_place_of(function)])
+        place = _place_of(function)
+        if (
+            place not in self._of_tests
+        ):  # it is asked for each change; a decorator's function may have thousands of objects
+            case = getattr(sys.modules.get("unittest.case"), "TestCase", None)
+            self._of_tests[place] = any(case in _classes_of(one) for one in self._found[place])
+        return self._of_tests[place]
 
     def objects_of(self, function):
         """The function objects of a function and of those inside it."""

@@ -14,7 +14,7 @@ from .. import failure
 from ..job import guarded
 from ..sources import Sources
 from . import state_uses
-from .child import HOW
+from .child import fail_alike
 from .definitions import Definitions
 from .functions import Loaded, import_modules
 from .guard import open_files
@@ -22,7 +22,9 @@ from .plan import Plan, lines_in
 from .tested_module import TestedModule
 from .trial import Forked, Trial
 
-_MAX_TOLD, _MAX_SERVERS = 20, 128
+_MAX_TOLD = 20
+_MAX_SERVERS = 128
+"""Functions with a fork server, each of which takes some 2 MB."""
 _OTHERS_S = 2.0
 """Time for the other tests of the unchanged program."""
 
@@ -171,7 +173,7 @@ class MutationObserver:
         _, outcome, failed = first
         if outcome == "passed" or failed is None:
             return "the test passes there"
-        if any(plain.get(key) != failed.get(key) for key in HOW):
+        if not fail_alike(plain, failed):
             return "the test fails otherwise there (%s: %s)" % (failed["type"], failed["message"][:100])
         return ""
 

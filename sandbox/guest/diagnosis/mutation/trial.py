@@ -83,7 +83,7 @@ class Trial:
         self._more = max(_MORE_S, _SLOWER * (base.all_s - base.first_s))
 
     def is_over(self):
-        """True if the time is over: the first one if the test is mended and many changes are tried, else twice that, or the longest."""
+        """True if the time is over: the first one if the test is mended and many changes are tried, else a multiple, or the longest."""
         ends = self._ends if self._mending and self._tried >= _MANY else self._ends_later
         ends = ends if self._harmless else self._ends_in_vain
         return time.monotonic() > ends or self._job.is_over() or self._passing >= _MAX_PASSING
@@ -104,45 +104,46 @@ class Trial:
         is_changed, is_early = child.changed is not None, child.prepare is not None
         limit = self._early_limit if is_early else self._limit
         reading, writing = os.pipe()
-        memory = _size() + _MAX_MEMORY
-        pid = fork(self._keeps_random)
-        if not pid:
-            try:
-                os.close(reading)
-                self.report = Report(writing, is_changed, self._count, child.seconds, self._more)
-                self._confine(memory, limit, writing)
-                for function, code in child.changed or ():
-                    function.__code__ = code
-                if is_early:
-                    child.prepare()
-            except BaseException:
-                os._exit(1)
-            raise Forked
+
+        def become():
+            os.close(reading)
+            self.report = Report(writing, is_changed, self._count, child.seconds, self._more)
+            self._confine(limit, writing)
+            for function, code in child.changed or ():
+                function.__code__ = code
+            if is_early:
+                child.prepare()
+
+        pid = self._fork_process(become)
         os.close(writing)
         child.is_served = False
         child.begin(reading, _WAITING * limit, _WAITING * self._more, pid)
         child.ends = min(child.ends, self._last)
         self._running.append(child)
 
+    def _fork_process(self, become):
+        """Fork a process; returns its number. There, calls `become` and raises Forked."""
+        pid = fork(self._keeps_random)
+        if pid:
+            return pid
+        try:
+            become()
+        except BaseException:
+            os._exit(1)
+        raise Forked
+
     def serve(self, groups, fails):
         """Start fork servers for changes of functions, each group of which is changed together. `fails`: how the test does."""
         servers = ForkServers(groups)
         limit = self._limit + _FORK_S * len(servers.groups)
-        memory = _size() + _MAX_MEMORY
-        pid = fork(self._keeps_random)
-        if not pid:
-            try:
-                channels, ending = servers.enter()
-                guard = self._confine(memory, limit, ending)
-                QuickFailures().begin()
-                end = ending, fails
-                self.report = Stops(
-                    servers.groups, channels, guard, self._begin_served, end, self._keeps_random
-                )
-            except BaseException:
-                os._exit(1)
-            raise Forked
-        if servers.leave(pid, _WAITING * limit):
+
+        def become():
+            servers.forget()
+            guard = self._confine(limit, servers.ending)
+            QuickFailures().begin()
+            self.report = Stops(servers, guard, self._begin_served, fails, self._keeps_random)
+
+        if servers.wait(self._fork_process(become), _WAITING * limit):
             self._servers = servers
         else:
             servers.end()
@@ -168,10 +169,11 @@ class Trial:
         self.report = Report(writing, True, 1, None, self._more)
         self.report.tell_begun()
 
-    def _confine(self, memory, limit, kept):
+    def _confine(self, limit, kept):
         """Confine a child. Little else is done in each: all that it writes to has to be copied first. Returns its guard."""
         import resource
 
+        memory = _size() + _MAX_MEMORY
         if self._servers is not None:
             self._servers.forget()
         for number in (1, 2, *self._open_files):
