@@ -19,9 +19,11 @@ from sandbox.errors import BackendUnavailable
 
 # `make test` tells the makes below it that they are below, and who runs it may have settings of their own: programs of the tests
 # must not know.
-_NAMES = "MAKEFLAGS MAKELEVEL MFLAGS TOX_OVERRIDE TOX_TESTENV_PASSENV PYTHONUNBUFFERED"
-_XDIST_NAMES = "PYTEST_XDIST_WORKER PYTEST_XDIST_WORKER_COUNT PYTEST_XDIST_TESTRUNUID"
-for _name in f"{_NAMES} {_XDIST_NAMES}".split():
+_NAMES = """
+    MAKEFLAGS MAKELEVEL MFLAGS TOX_OVERRIDE TOX_TESTENV_PASSENV PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE
+    PYTEST_XDIST_WORKER PYTEST_XDIST_WORKER_COUNT PYTEST_XDIST_TESTRUNUID
+"""
+for _name in _NAMES.split():
     os.environ.pop(_name, None)
 
 # On a busy machine an example takes longer than Hypothesis allows it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sandbox.session.diagnosis import Alias, Alike, Kept, Place, Recording
+from sandbox.session.diagnosis import Alias, Alike, CodeChange, Kept, Place, Recording
 from tools._diagnosis import Shown
 from tools._mutation import is_changed
 from tools._signals import COMMON, HINT, WEAK
@@ -43,10 +43,10 @@ def order_places(
     functions: dict[tuple[str, str], list[Place]] = {}
     for place in (
         *refused,
-        *_with_alike(harmless, recording.alike),
+        *_with_alike(_with_computed(harmless), recording.alike),
         *([origin] if origin else []),
         *(place for one in recording.signals if one.kind not in WEAK for place in one.places),
-        *_with_alike(others, recording.alike),
+        *_with_alike(_with_computed(others), recording.alike),
         *recording.written,
         *(place for one in recording.signals if one.kind == HINT for place in one.places),
         *(place for alias in shown.aliases for place in _places_of_alias(alias)),
@@ -89,6 +89,11 @@ def _is_test(place: Place) -> bool:
 def _with_alike(places: Sequence[Place], alike: Sequence[Alike]) -> list[Place]:
     """Places, each with the functions right behind it that have the same code."""
     return [each for place in places for each in (place, *(one for one in alike if one.of == place.function))]
+
+
+def _with_computed(changes: Sequence[CodeChange]) -> list[Place]:
+    """Changes, each with the function whose kept result it computes anew."""
+    return [place for one in changes for place in (one, one.computed_by) if place is not None]
 
 
 def _places_of_alias(alias: Alias) -> list[Place]:

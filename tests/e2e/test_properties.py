@@ -41,7 +41,7 @@ PROGRAM = "def double(n):\n    result = n * 2\n    return result\n\nprint(double
 TESTS = "import app\n\n\ndef test_double():\n    assert app.double(2) == 5\n"
 T = TypeVar("T")
 MOST = 400_000
-EXAMPLES = {"start_session": 8, "eval": 6, "pdb": 20, "bash": 15}
+EXAMPLES = {"start_session": 8, "eval": 6, "diagnose": 8, "pdb": 20, "bash": 15}
 
 
 @dataclass

@@ -103,9 +103,7 @@ def test_client_mends_the_sample_over_stdio(client: Client, run: Run) -> None:
     holds(run(client, server), client.protocol)
 
 
-@pytest.mark.parametrize(
-    ("name", "named"), [("langchain", True), ("llama-index", True), ("langchain", False)]
-)
+@pytest.mark.parametrize(("name", "named"), [("llama-index", True), ("langchain", False)])
 def test_client_that_starts_a_server_for_each_call_mends_the_sample(name: str, named: bool, run: Run) -> None:
     client = PER_CALL[name]
     server = {"transport": "stdio", "command": [*COMMAND, "--keep-sessions"], "env": passed()}

@@ -694,6 +694,14 @@ def test_changes_of_the_code_with_which_the_test_passes_are_told_first() -> None
     assert "(the best of 3; 300 tried):\n  shop/cart.py:9" in diagnosis(mutation=mutation)
 
 
+def test_of_a_change_that_computes_anew_what_is_kept_the_function_that_computes_it_is_shown() -> None:
+    computed = {"path": "shop/cache.py", "line": 3, "function": "compute"}
+    mutation = {"tried": 9, "passing": 1, "others": 30, "changes": [{**CHANGE, "computed_by": computed}]}
+    found = Diagnosis.model_validate({"recording": {}, "mutation": mutation})
+    places = order_places(select_shown(found), Recording(), ())
+    assert [one.function for one, *_ in places] == ["Cart.add", "compute"]
+
+
 @pytest.mark.parametrize(
     ("change", "calls", "functions"),
     [

@@ -853,6 +853,43 @@ def f(n):
     found.append(2)
     return n
 """),
+        ("f({}) == 'b'", (8, "with a copy of `first` and its containers before `first.add('n', 'b')`"), """\
+class Settings:
+    def __init__(self, **values):
+        self.values = values
+    def add(self, name, value):
+        self.values.setdefault(name, value)
+def f(n, made=[Settings()]):
+    first = made[0]
+    first.add('n', 'b')
+    return first.values['n'] if not made[0].values else made
+"""),
+        ("f(4) == 5", (6, "with `a.last = n` once more after `if n > 3:…`"), """\
+class A:
+    pass
+def f(n):
+    a = A()
+    n = int(n)
+    a.last = n
+    if n > 3:
+        n += 1
+    return a.last
+"""),
+        ("f(4) == 8", (5, "with `a.kept = held(n)` before `return held(n)`, too"), """\
+def held(n):
+    return n * 2
+def find(a, n, anew):
+    if anew:
+        return held(n)
+    if a.kept is None:
+        a.kept = held(n)
+    return a.kept
+class A:
+    kept = 0
+def f(n, a=A):
+    find(a, n, True)
+    return a.kept
+"""),
         ("f({1}) == {1}", (4, "with `found |= {2}` without changing what was there"), """\
 def f(n):
     for _ in range(1):

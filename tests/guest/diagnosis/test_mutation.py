@@ -58,6 +58,32 @@ def changes(found: Mutation) -> list[tuple[int, str, int]]:
     return [(one.line, one.change, one.broken) for one in found.changes]
 
 
+def test_of_a_cache_the_function_is_told_whose_results_it_keeps(diagnose: Diagnose) -> None:
+    shop = """\
+import functools
+
+NAMED = {}
+
+@functools.lru_cache()
+def add(text):
+    name = text.strip("<>")
+    NAMED[name] = text
+    return name
+
+def read(text):
+    return NAMED[add(text)]
+"""
+    tests = """\
+    def test_bad(self):
+        self.assertEqual([read('<a'), read('a>'), read('<a')], ['<a', 'a>', '<a'])
+"""
+    found = mutation(diagnose, shop, tests)
+    told = {one.change: one.computed_by for one in found.changes}
+    kept = told["without the cache around `add`, line 5"]
+    assert kept is not None and (kept.path, kept.line, kept.function) == ("shop.py", 6, "add")
+    assert [one for change, one in told.items() if "cache" not in change and one] == []
+
+
 @pytest.mark.parametrize(
     ("command", "test"),
     [(f"{PYTHON} -m unittest", CASE), (f"{PYTHON} -m pytest -q", "test_shop.py::Case::test_bad")],

@@ -34,13 +34,13 @@ def _is_attribute(name):
     return "property" in name or "attr" in name
 
 
-def without_cache(node, line):
+def without_cache(node, function, line):
     """Without a cache around the called function, a decorator at `line`: as `functools` and others wrap it."""
     own = expression("[_f.__self__] if hasattr(_f, '__self__') else []", node, _f=node.func)
     given = [ast.copy_location(ast.Starred(value=own, ctx=ast.Load()), node), *node.args]
     plain = {"func": expression("_f.__wrapped__", node, _f=node.func), "args": given}
     text = "without the cache around {}, line " + str(line)
-    yield Mutant(node, plain, node, FIRST, text, node.func)
+    yield Mutant(node, plain, node, FIRST, text, node.func, computed_by=function)
 
 
 def computed_anew(node, function, line):

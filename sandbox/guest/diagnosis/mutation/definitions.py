@@ -31,7 +31,7 @@ class Definitions:
         """Function -> name of its file."""
         self._left_empty = self._fields = None
         self.cached = {}
-        """Name of a function -> line of a decorator that keeps its results."""
+        """Name of a function -> (that, line of a decorator that keeps its results)."""
         self.cached_attributes = {}
         """Name of an attribute -> (function that computes it, line of a decorator that keeps its value)."""
         self.alternatives = {}
@@ -46,7 +46,7 @@ class Definitions:
                     self._add_alternatives(node)
                 for one in node.decorator_list if isinstance(node, DEFINITIONS) else ():
                     if is_cache(one):
-                        self.cached[node.name] = one.lineno
+                        self.cached[node.name] = node, one.lineno
                     elif is_cached_attribute(one):
                         self.cached_attributes[node.name] = node, one.lineno
                 if isinstance(node, ast.ClassDef):

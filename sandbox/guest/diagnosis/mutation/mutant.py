@@ -22,7 +22,7 @@ FIRST, AIMED, LIKELY, POSSIBLE, UNLIKELY = range(-2, 3)
 class Mutant:
     """One change: while it is entered, fields of a node have other values.
 
-    `code`: syntax trees of the code that it is about. `computed_by`: the function of a cached attribute that it computes anew.
+    `code`: syntax trees of the code that it is about. `computed_by`: the function whose kept result it computes anew.
     `is_blunt`: it leaves out an effect as a whole, which often hides a fault that is elsewhere.
     """
 
@@ -127,6 +127,15 @@ class Ends:
 def copying(name):
     """Text of a statement after which a variable stands for a copy."""
     return f"{name} = __import__('copy').copy({name})"
+
+
+def copying_inside(name):
+    """The same for a copy whose attributes have containers of their own, too."""
+    return (
+        f"{copying(name)}\n"
+        f"for _at, _held in [*getattr({name}, '__dict__', {{}}).items()]:\n"
+        f" if isinstance(_held, (dict, list, set)): {name}.__dict__[_at] = __import__('copy').copy(_held)"
+    )
 
 
 def holding(attribute, value):

@@ -22,6 +22,7 @@ from .conditions import (
 )
 from .inheritance import inherited_item, inherited_too, own_or_inherited, with_base
 from .insertions import insertions_of
+from .kept_values import kept_values
 from .lifetimes import bound_early, counted_anew, put_back, read_anew, reset_beside, taken_anew
 from .mutant import (
     AIMED,
@@ -107,6 +108,7 @@ def mutants_of(changed, executed, definitions, at_any_time=None, lent=()):
     yield from insertions_of(changed, executed, definitions)
     yield from held_by_others(function, executed, names)
     yield from moves_of(function, executed)
+    yield from kept_values(function, executed)
     yield from other_equality(changed, definitions)
     yield from other_keys(function, executed)
     yield from put_back(changed, executed)
@@ -288,9 +290,9 @@ def _other_end(node):
 
 
 def _calls(node, names):
-    cached_at = names.definitions.cached.get(last_name(node.func))
-    if cached_at:
-        yield from without_cache(node, cached_at)
+    cached = names.definitions.cached.get(last_name(node.func))
+    if cached:
+        yield from without_cache(node, *cached)
     yield from _other_end(node)
     yield from _deep_copies(node)
     if node not in names.effects:

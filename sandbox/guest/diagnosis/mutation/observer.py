@@ -202,7 +202,16 @@ class MutationObserver:
             for child, function, mutant in tried
             if child.has_passed
         ]
-        passing.sort(key=lambda one: (one[5].is_of_tests, one[0], -one[2], one[4].is_blunt, -one[1]))
+        passing.sort(
+            key=lambda one: (
+                one[5].is_of_tests,
+                one[0],
+                -one[2],
+                one[4].is_blunt,
+                one[5].is_only_here,
+                -one[1],
+            )
+        )
         told = []
         for broken, ran, mended, function, mutant, child in passing[:_MAX_TOLD]:
             lines = self._sources.lines(function.filename)
@@ -215,9 +224,16 @@ class MutationObserver:
                     "ran": ran,
                     "mended": mended,
                     "only_here": child.is_only_here,
+                    "computed_by": self._place_of(mutant.computed_by, definitions),
                 }
             )
         return {"passing": len(passing), "changes": told, "state": self._state(told, passing, definitions)}
+
+    def _place_of(self, definition, definitions):
+        """The first line of a function; None for none."""
+        if definition is None:
+            return None
+        return self._place(definitions.filename_of(definition), definition.lineno)
 
     def _only_here(self):
         """(path, line) of the lines that no passing test runs, and nothing before the tests."""

@@ -17,14 +17,15 @@ _MAX_TOLD, _MAX_NAMES = 40, 12
 def find(mutants, filename, definitions):
     """(name, name of its file, [(line, True if it is written there)]) of the state that changes of a file are about; "" if none.
 
-    Where the best one computes a cached attribute anew, it is that; where it leaves out that an attribute is assigned to another
-    one, it is the first, whose value is wrong. Else it is an attribute that is not called, or a constant of a module, which may
-    be a container: in the code of at least half of the changes, one of which writes it. Else a global or an attribute that
-    functions write whose calls are left out, or an attribute of the object itself that is in the best change and that the file
-    writes.
+    Where the best one computes anew what is kept, it is what that is computed of, if that is state; where it leaves out that an
+    attribute is assigned to another one, it is the first, whose value is wrong. Else it is an attribute that is not called, or a
+    constant of a module, which may be a container: in the code of at least half of the changes, one of which writes it. Else a
+    global or an attribute that functions write whose calls are left out, or an attribute of the object itself that is in the best
+    change and that the file writes.
     """
-    if mutants and mutants[0].computed_by:
-        return _of_cached(mutants[0].computed_by, definitions)
+    computed_by = mutants[0].computed_by if mutants else None
+    if computed_by is not None and _own_attributes([computed_by]):
+        return _of_cached(computed_by, definitions)
     named = [{(filename, name): writes for name, writes in _state_in(one.code).items()} for one in mutants]
     found = (
         next(_handed_on(mutants[:1], filename, definitions), None)
@@ -39,7 +40,7 @@ def find(mutants, filename, definitions):
 
 
 def _of_cached(function, definitions):
-    """The same for a cached attribute and what it is computed of: the lines that may compute it, and that change the latter."""
+    """The same for a kept result and what it is computed of: the lines that may compute it, and that change the latter."""
     filename = definitions.filename_of(function)
     tree = definitions.trees[filename]
     used = _own_attributes([function])

@@ -20,6 +20,7 @@ from .mutant import (
     blocks_in,
     copied,
     copying,
+    copying_inside,
     is_docstring,
     parsed,
     path_of,
@@ -56,8 +57,10 @@ def changes_of_block(owner, field, block, executed, shared):
             changed = [*block[:index], *made, *block[index + 1 :]]
             yield Mutant(owner, {field: changed}, one, AIMED, text, one)
         for name in sorted(_changed_names(one) & shared):
-            changed = [*block[:index], *parsed(copying(name), one), *block[index:]]
-            yield Mutant(owner, {field: changed}, one, AIMED, "with a copy of `" + name + "` before {}", one)
+            for made, more in (copying, ""), (copying_inside, " and its containers"):
+                changed = [*block[:index], *parsed(made(name), one), *block[index:]]
+                told = "with a copy of `" + name + "`" + more + " before {}"
+                yield Mutant(owner, {field: changed}, one, AIMED, told, one)
         following = block[index + 1] if index + 1 < len(block) else None
         if leaves_block(one):
             continue  # what follows is moved by `moves_of`

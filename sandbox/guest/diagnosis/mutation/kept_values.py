@@ -1,0 +1,62 @@
+"""Changes of values that are kept: once more when a variable has its last value, and where the same is only returned."""
+
+# Nodes with a position are told by their attributes.
+# pyright: reportAttributeAccessIssue=false
+from __future__ import annotations
+
+import ast
+import copy
+
+from .mutant import AIMED, FIRST, Mutant, blocks_in, read_of
+
+_MAX_LATER = 3
+"""Later statements that give a variable another value."""
+
+
+def kept_values(function, executed):
+    """Yield changes of a function's assignments to attributes and items, at lines that have run."""
+    kept = {}
+    for owner in ast.walk(function):
+        for field, block in blocks_in(owner):
+            for index, one in enumerate(block):
+                if isinstance(one, ast.Assign) and isinstance(one.targets[0], (ast.Attribute, ast.Subscript)):
+                    if isinstance(one.value, ast.Call):
+                        kept[ast.dump(one.value)] = one
+                    if one.lineno in executed:
+                        yield from _kept_again(owner, field, block, index, executed)
+    for owner in ast.walk(function) if kept else ():
+        for field, block in blocks_in(owner):
+            yield from _kept_too(owner, field, block, kept, executed)
+
+
+def _kept_again(owner, field, block, index, executed):
+    """With it once more behind statements that give a variable another value: it may be the value before that which is kept."""
+    one = block[index]
+    names = {each.id for each in ast.walk(one.value) if isinstance(each, ast.Name)}
+    changing = [
+        at
+        for at in range(index + 1, len(block))
+        if block[at].lineno in executed and names.intersection(_bound_in(block[at]))
+    ]
+    for at in changing[:_MAX_LATER]:
+        made = [*block[: at + 1], one, *block[at + 1 :]]
+        yield Mutant(owner, {field: made}, one, AIMED, "with {} once more after {}", one, block[at])
+
+
+def _bound_in(statement):
+    """Names that a statement, and those in it, give a value."""
+    found = (each for each in ast.walk(statement) if isinstance(each, ast.Name))
+    return {each.id for each in found if isinstance(each.ctx, ast.Store)}
+
+
+def _kept_too(owner, field, block, kept, executed):
+    """With what another line keeps kept, too, where a block returns the same."""
+    last = block[-1] if block else None
+    if not isinstance(last, ast.Return) or last.value is None or last.lineno not in executed:
+        return
+    keeping = kept.get(ast.dump(last.value))
+    if keeping is not None and keeping not in block:
+        given = copy.copy(last)
+        given.value = read_of(keeping.targets[0])
+        made = [*block[:-1], keeping, given]
+        yield Mutant(owner, {field: made}, last, FIRST, "with {} before {}, too", keeping, last)
