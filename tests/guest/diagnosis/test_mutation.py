@@ -54,6 +54,11 @@ def mutation(diagnose: Diagnose, shop: str, tests: str, test: str = CASE, **args
     return found.mutation
 
 
+def names_in(state: State) -> list[str]:
+    """What is in the repository, but for the bytecode that any run leaves there."""
+    return sorted(one.name for one in Path(state.workdir).iterdir() if one.name != "__pycache__")
+
+
 def changes(found: Mutation) -> list[tuple[int, str, int]]:
     return [(one.line, one.change, one.broken) for one in found.changes]
 
@@ -274,7 +279,7 @@ def f(really=False):
     assert found.problem == "" and found.tried > 8
     assert (15, "with `2` for `1`", 0) in changes(found)
     assert kept.read_text() == "x"
-    assert sorted(one.name for one in Path(state.workdir).iterdir()) == ["data", "shop.py", "test_shop.py"]
+    assert names_in(state) == ["data", "shop.py", "test_shop.py"]
 
 
 def test_what_a_test_makes_in_the_repository_is_removed(diagnose: Diagnose, state: State) -> None:
@@ -298,7 +303,7 @@ def f(name):
     found = mutation(diagnose, shop, "    import shutil\n" + tests)
     assert found.problem == ""
     assert (10, "with `2` for `1`", 0) in changes(found)
-    assert sorted(one.name for one in Path(state.workdir).iterdir()) == ["shop.py", "test_shop.py"]
+    assert names_in(state) == ["shop.py", "test_shop.py"]
 
 
 def test_a_test_that_changes_a_file_of_the_repository_is_not_tried(diagnose: Diagnose) -> None:
