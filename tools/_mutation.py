@@ -38,10 +38,12 @@ def select_changes(found: Mutation | None) -> list[CodeChange]:
 def is_mending(changes: Sequence[CodeChange], found: Mutation | None) -> bool:
     """True if the cause is mostly at the best of the changes told: no other test fails with it, of those that ran.
 
-    Of other tests that fail without it, one passes: it does more than to hide the failure.
+    Of other tests that fail without it, one passes: it does more than to hide the failure. And its function still does something.
     """
     failing = found.failing if found else 0
-    return any(one.ran and not one.broken and (one.mended or not failing) for one in changes[:1])
+    return any(
+        one.ran and not one.broken and not one.hollow and (one.mended or not failing) for one in changes[:1]
+    )
 
 
 def is_changed(place: Place, changes: Sequence[CodeChange]) -> bool:

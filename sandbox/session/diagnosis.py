@@ -308,6 +308,8 @@ class CodeChange(Place):
     """Number of other failing tests that pass with it."""
     only_here: bool = False
     """True if no passing test runs its line: that none fails with it says less."""
+    hollow: bool = False
+    """True if it leaves out all that a function does, as tests of what should stay as it is like best."""
     computed_by: Place | None = None
     """The function whose kept result it computes anew."""
 

@@ -708,6 +708,7 @@ def test_of_a_change_that_computes_anew_what_is_kept_the_function_that_computes_
         ({}, [], ["Cart.add"]),
         ({"broken": 1}, ["Cart.add", "f2", "f1"], ["Cart.add", "f2", "f1"]),
         ({"ran": 0}, ["Cart.add", "f2", "f1"], ["Cart.add", "f2", "f1"]),  # nobody knows what it harms
+        ({"hollow": True}, ["Cart.add", "f2", "f1"], ["Cart.add", "f2", "f1"]),
         ({"failing": 2}, ["Cart.add", "f2", "f1"], ["Cart.add", "f2", "f1"]),  # others fail as before
         ({"failing": 2, "mended": 1}, [], ["Cart.add"]),
     ],

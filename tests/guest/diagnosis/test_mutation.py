@@ -63,6 +63,27 @@ def changes(found: Mutation) -> list[tuple[int, str, int]]:
     return [(one.line, one.change, one.broken) for one in found.changes]
 
 
+def test_a_function_that_does_nothing_any_more_is_told_after_what_mends_a_part_of_it(
+    diagnose: Diagnose,
+) -> None:
+    shop = """\
+def trip(text):
+    words = text.split(" ")
+    words.sort()
+    return " ".join(words)
+"""
+    tests = """\
+    def test_bad(self):
+        self.assertEqual(trip('b a'), 'b a')
+    def test_one(self):
+        self.assertEqual(trip('a'), 'a')
+"""
+    told = {one.change: one.hollow for one in mutation(diagnose, shop, tests).changes}
+    mending, at_once = "without `words.sort()`", "if it returned its argument `text` at once"
+    assert (told[mending], told[at_once]) == (False, True)
+    assert [*told].index(mending) < [*told].index(at_once)
+
+
 def test_of_a_cache_the_function_is_told_whose_results_it_keeps(diagnose: Diagnose) -> None:
     shop = """\
 import functools

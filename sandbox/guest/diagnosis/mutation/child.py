@@ -23,6 +23,8 @@ class Child:
         self._others, self._failing = others
         self.is_only_here = False
         """True for a change of a line that no passing test runs: that they still pass says little."""
+        self.is_hollow = False
+        """True for a change that leaves out all that a function does."""
         self.is_of_tests = False
         """True for a change of a test case, which may only have made it fail no longer."""
         self.is_served = False

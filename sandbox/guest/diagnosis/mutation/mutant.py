@@ -13,7 +13,8 @@ from ..syntax_trees import DEFINITIONS
 _MAX_TEXT = 70
 _QUOTED, _WORD = re.compile("`[^`]*`"), re.compile(r"\w+")
 _EFFECTS = (ast.Expr, ast.Return, ast.Raise, *DEFINITIONS)
-_BLUNT = "without", "if it returned at once"
+_HOLLOW = "if it returned"
+_BLUNT = "without", f"{_HOLLOW} at once"
 READ = (ast.Name, ast.Attribute, ast.Subscript)
 FIRST, AIMED, LIKELY, POSSIBLE, UNLIKELY = range(-2, 3)
 """Promise of a kind of change; up to `AIMED`: it mends one kind of fault, and few places of a program have it."""
@@ -23,7 +24,8 @@ class Mutant:
     """One change: while it is entered, fields of a node have other values.
 
     `code`: syntax trees of the code that it is about. `computed_by`: the function whose kept result it computes anew.
-    `is_blunt`: it leaves out an effect as a whole, which often hides a fault that is elsewhere.
+    `is_blunt`: it leaves out an effect as a whole, which often hides a fault that is elsewhere. `is_hollow`: it leaves out all that
+    a function does.
     """
 
     __slots__ = (
@@ -34,6 +36,7 @@ class Mutant:
         "code",
         "computed_by",
         "is_blunt",
+        "is_hollow",
         "likelihood",
         "line",
     )
@@ -44,6 +47,7 @@ class Mutant:
         self.code = [*(one for one in parts if type(one) is not str), *added]
         self.computed_by = computed_by
         self.line, self.likelihood = node.lineno, likelihood
+        self.is_hollow = text.startswith(_HOLLOW)
         self.is_blunt = text.startswith(_BLUNT) and isinstance(parts[0] if parts else node, _EFFECTS)
 
     def __enter__(self):

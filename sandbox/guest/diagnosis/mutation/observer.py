@@ -146,7 +146,7 @@ class MutationObserver:
             early = lines_in(function, imported.get(self.job.relative(function.filename)))
             child = trial.start(changed, None, module.execute if module and early else None)
             child.is_only_here = self._is_among(only_here, self.job.relative(function.filename), mutant.line)
-            child.is_of_tests = loaded.is_of_tests(function)
+            child.is_of_tests, child.is_hollow = loaded.is_of_tests(function), mutant.is_hollow
             tried.append((child, function, mutant))
         trial.end()
         result.update(tried=len(tried), **self._told(tried, trial, definitions))
@@ -202,16 +202,7 @@ class MutationObserver:
             for child, function, mutant in tried
             if child.has_passed
         ]
-        passing.sort(
-            key=lambda one: (
-                one[5].is_of_tests,
-                one[0],
-                -one[2],
-                one[4].is_blunt,
-                one[5].is_only_here,
-                -one[1],
-            )
-        )
+        passing.sort(key=_rank)
         told = []
         for broken, ran, mended, function, mutant, child in passing[:_MAX_TOLD]:
             lines = self._sources.lines(function.filename)
@@ -224,6 +215,7 @@ class MutationObserver:
                     "ran": ran,
                     "mended": mended,
                     "only_here": child.is_only_here,
+                    "hollow": mutant.is_hollow,
                     "computed_by": self._place_of(mutant.computed_by, definitions),
                 }
             )
@@ -264,3 +256,10 @@ class MutationObserver:
             "function": self._sources.function_at(filename, line)[0],
             "text": self._sources.line(filename, line),
         }
+
+
+def _rank(passing):
+    """Key by which changes are told: what a test disproves, then what is rarely the cause, come later."""
+    broken, ran, mended, _, mutant, child = passing
+    doubts = mutant.is_hollow, mutant.is_blunt, child.is_only_here
+    return child.is_of_tests, broken, -mended, *doubts, mutant.likelihood, -ran

@@ -232,7 +232,7 @@ class Trial:
             return
         self._passing += child.has_passed
         if child.has_passed and (self.others or self._passing >= _ENOUGH):
-            is_doubtful = child.is_of_tests or (self.others and child.is_only_here)
+            is_doubtful = child.is_of_tests or child.is_hollow or (self.others and child.is_only_here)
             is_harmless = not child.of_others()[0] and not is_doubtful
             self._harmless += is_harmless
             self._mending += is_harmless and (not self.failing or child.mended() > 0)
