@@ -51,7 +51,8 @@ def put_back(function, executed):
         kept, guarded = parsed(text, rest[0])
         guarded.body = rest
         body = {"body": [*node.body[:first], kept, guarded]}
-        yield Mutant(node, body, at, AIMED, braced(f"with `self.{name}` at its end as it was before"))
+        told = braced(f"with `self.{name}` at its end as it was before")
+        yield Mutant(node, body, at, AIMED, told, added=guarded.finalbody)
 
 
 def reset_beside(function, state, executed):
