@@ -309,7 +309,7 @@ class CodeChange(Place):
     only_here: bool = False
     """True if no passing test runs its line: that none fails with it says less."""
     hollow: bool = False
-    """True if it leaves out all that a function does, as tests of what should stay as it is like best."""
+    """True if it leaves out all that a function does: tests that want back what they give pass with it, whatever is wrong."""
     computed_by: Place | None = None
     """The function whose kept result it computes anew."""
 

@@ -57,6 +57,10 @@ class Tree:
 
     def level(self, index):
         self.width[index] = self.found[index]
+
+    def renew(self):
+        self.key = self.width
+        self.clear()
 '''
 REGISTRY = """\
 _known = []
@@ -103,6 +107,7 @@ def changes(*wanted: str) -> list[Mutant]:
         (["without `self.width[index] = self.found[index]`"], "found"),
         (["if `self.width is None or self.merged is not None` were false"], "merged"),  # it writes that
         (["if `self.found` were empty each time", "without `self.width = other.height`"], "found"),
+        (["with `self.key` at its end as it was before", "with `1` for `0`", "with `2` for `1`"], "key"),
         ([], ""),
     ],
 )
