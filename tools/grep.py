@@ -105,7 +105,7 @@ async def grep(
     ] = ".",
     regex: Annotated[bool, Field(description="false takes the pattern literally.")] = True,
     ignore_case: Annotated[bool, Field(description="true also finds other case.")] = False,
-    context: Annotated[int, Field(ge=0, le=20, description="Lines to show around each match, e.g. 2.")] = 0,
+    context: Annotated[int, Field(ge=0, le=50, description="Lines to show around each match, e.g. 2.")] = 0,
     max_results: Annotated[int, Field(ge=1, le=1000, description="Most matches to give, e.g. 20.")] = 100,
     definitions: Annotated[
         bool,
