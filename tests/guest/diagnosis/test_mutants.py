@@ -875,6 +875,17 @@ def f(n):
         n += 1
     return a.last
 """),
+        ("f(4) == [4]", (4, "with `read` of `B` for its objects"), """\
+class A:
+    def read(self, n, *, more=0):
+        '''Give it.'''
+        return n + more
+class B(A):
+    def read(self, n, *, more=0):
+        return [super().read(n, more=more)]
+def f(n):
+    return A.read(B(), n)
+"""),
         ("f(4) == 8", (5, "with `a.kept = held(n)` before `return held(n)`, too"), """\
 def held(n):
     return n * 2

@@ -29,7 +29,7 @@ class Definitions:
         self._classes, self._functions, self._states = {}, {}, {}
         self._filenames = {}
         """Function -> name of its file."""
-        self._left_empty = self._fields = None
+        self._left_empty = self._fields = self._below = None
         self.cached = {}
         """Name of a function -> (that, line of a decorator that keeps its results)."""
         self.cached_attributes = {}
@@ -130,6 +130,20 @@ class Definitions:
                 if isinstance(part, DEFINITIONS) and part.name == name:
                     return part
         return None
+
+    def overriding(self, owner, name):
+        """Names of the classes below `owner` that have a method of that name in the place of its one."""
+        if self._below is None:
+            self._below = {}
+            for one in self._classes:
+                for base in self._with_bases(one):
+                    self._below.setdefault(base.name, []).append(one)
+        return [
+            one
+            for one in self._below.get(owner, ())
+            if one != owner
+            and any(isinstance(part, DEFINITIONS) and part.name == name for part in self._classes[one].body)
+        ]
 
     def state(self, owner):
         """The `State` of the objects of a class."""

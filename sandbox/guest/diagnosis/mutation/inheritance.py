@@ -16,6 +16,16 @@ _DISPLAYS = {
     ast.Tuple: "(*{}, *_it)",
 }
 
+_OVERRIDING = """\
+_over = getattr(type(self), {name!r}, None)
+_frame = __import__('sys')._getframe()
+_code = getattr(_over, '__code__', _frame.f_code)
+while _frame is not None and _frame.f_code is not _code:
+    _frame = _frame.f_back
+if _frame is None:
+    return _over({given})
+"""
+
 
 def with_base(changed, executed, definitions):
     """Yield changes of a method that replaces one of a base class and does not call it: with that called, too."""
@@ -40,12 +50,31 @@ def with_base(changed, executed, definitions):
 
 def _call_of_base(function, owner):
     """Text of the call of the replaced method with the same arguments."""
+    first, *names = _given_on(function) or ["self"]
+    return f"super({owner}, {first}).{function.name}({', '.join(names)})"
+
+
+def _given_on(function):
+    """Texts of the arguments with which a function can be called as it was itself."""
     given = function.args
-    first, *names = [one.arg for one in [*given.posonlyargs, *given.args]] or ["self"]
+    names = [one.arg for one in [*given.posonlyargs, *given.args]]
     names += [f"*{given.vararg.arg}"] if given.vararg else []
     names += [f"{one.arg}={one.arg}" for one in given.kwonlyargs]
-    names += [f"**{given.kwarg.arg}"] if given.kwarg else []
-    return f"super({owner}, {first}).{function.name}({', '.join(names)})"
+    return names + ([f"**{given.kwarg.arg}"] if given.kwarg else [])
+
+
+def with_overriding(changed, executed, definitions):
+    """Yield a change of a method that classes below replace: with theirs called for their objects, unless that has called it."""
+    function, first = changed.node, int(has_docstring(changed.node.body))
+    name, given = function.name, _given_on(function)
+    if given[:1] != ["self"] or name.startswith("__") or not function.body[first:] or yields(function):
+        return
+    below = definitions.overriding(changed.owner, name)
+    if not below or isinstance(function, ast.AsyncFunctionDef):
+        return
+    text = _OVERRIDING.format(name=name, given=", ".join(given))
+    told = f"with `{name}` of `{below[0]}` for its objects"
+    yield Ends(function, first, executed).at_start(text, AIMED, told)
 
 
 def _is_plain_method(method):

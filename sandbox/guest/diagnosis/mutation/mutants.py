@@ -20,7 +20,7 @@ from .conditions import (
     operands,
     wider,
 )
-from .inheritance import inherited_item, inherited_too, own_or_inherited, with_base
+from .inheritance import inherited_item, inherited_too, own_or_inherited, with_base, with_overriding
 from .insertions import insertions_of
 from .kept_values import kept_values
 from .lifetimes import bound_early, counted_anew, put_back, read_anew, reset_beside, taken_anew
@@ -115,6 +115,7 @@ def mutants_of(changed, executed, definitions, at_any_time=None, lent=()):
     yield from taken_anew(function, executed)
     yield from bound_early(function, executed)
     yield from with_base(changed, executed, definitions)
+    yield from with_overriding(changed, executed, definitions)
     yield from read_anew(function, executed)
     if changed.owner is not None and function.name != "__init__":
         state = definitions.state(changed.owner)
