@@ -38,7 +38,7 @@ def order_places(
     kept = [place for one in shown.kept for place in _places_of(one, few=shown.is_mended)]
     is_few = len(shown.changes) <= _FEW and not any(one.ran for one in shown.changes)
     is_first = shown.is_mended or is_few
-    harmless = [one for one in shown.changes if not one.broken and is_first]
+    harmless = [one for one in shown.changes if not (one.broken or one.hollow) and is_first]
     others = [one for one in shown.changes if one not in harmless]
     functions: dict[tuple[str, str], list[Place]] = {}
     for place in (

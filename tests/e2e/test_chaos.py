@@ -157,11 +157,12 @@ class Run:
         return [pair[0] for pair in pairs if len(pair) == 2 and pair[1] in self.owners]
 
     def first_process(self, sandbox: str) -> int:
-        """Its process ID on this machine."""
+        """The process ID, on this machine, of a sandbox's first process."""
         if self.backend == "bubblewrap":
             return int(sandbox)
         pid = int(docker("inspect", "-f", "{{.State.Pid}}", sandbox))
-        assert pid, "it has ended"
+        # It has ended, or the number is one of another machine.
+        assert pid and sandbox in Path(f"/proc/{pid}/cgroup").read_text()
         return pid
 
 
@@ -313,9 +314,8 @@ async def break_things(run: Run) -> None:
         )  # a fault must come at any moment, not at one that was waited for
         deed = deeds[number % len(deeds)]
         number += 1
-        with suppress(
-            AssertionError, subprocess.TimeoutExpired
-        ):  # it has gone by itself, or the engine hangs
+        # It has gone by itself, or the engine hangs.
+        with suppress(AssertionError, OSError, subprocess.TimeoutExpired):
             await _break(run, deed)
         run.faults[deed] += 1
     run.calm.set()
@@ -341,17 +341,19 @@ async def _break(run: Run, deed: str) -> None:
 
 
 async def _stop_for_a_while(first: int) -> None:
-    """Stop the processes of a sandbox. `docker pause` would, but the engine hangs where it meets a `docker exec`."""
+    """Stop the processes below the first one of a sandbox. `docker pause` hangs the engine where it meets a `docker exec`."""
     pids = _with_children(first)
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)
     try:
+        _signal_all(pids, signal.SIGSTOP)
         await anyio.sleep(random.uniform(0.5, 3))
     finally:
-        for pid in pids:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+        _signal_all(pids, signal.SIGCONT)
+
+
+def _signal_all(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(OSError):
+            os.kill(pid, number)
 
 
 def _with_children(pid: int) -> list[int]:

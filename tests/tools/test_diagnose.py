@@ -694,6 +694,15 @@ def test_changes_of_the_code_with_which_the_test_passes_are_told_first() -> None
     assert "(the best of 3; 300 tried):\n  shop/cart.py:9" in diagnosis(mutation=mutation)
 
 
+def test_a_change_with_which_a_function_does_nothing_comes_after_what_a_recording_has_found() -> None:
+    signal = {"kind": "lost", "places": [{**CHANGE, "function": "Cart.total"}]}
+    for hollow, functions in (False, ["Cart.add", "Cart.total"]), (True, ["Cart.total", "Cart.add"]):
+        mutation = {"tried": 9, "passing": 1, "changes": [{**CHANGE, "ran": 0, "hollow": hollow}]}
+        found = Diagnosis.model_validate({"recording": {"signals": [signal]}, "mutation": mutation})
+        places = order_places(select_shown(found), found.recording or Recording(), ())
+        assert [one.function for one, *_ in places] == functions
+
+
 def test_of_a_change_that_computes_anew_what_is_kept_the_function_that_computes_it_is_shown() -> None:
     computed = {"path": "shop/cache.py", "line": 3, "function": "compute"}
     mutation = {"tried": 9, "passing": 1, "others": 30, "changes": [{**CHANGE, "computed_by": computed}]}

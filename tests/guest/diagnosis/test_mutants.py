@@ -875,7 +875,7 @@ def f(n):
         n += 1
     return a.last
 """),
-        ("f(4) == [4]", (4, "with `read` of `B` for its objects"), """\
+        ("f(4) == [4]", (4, "with the `read` of `B`"), """\
 class A:
     def read(self, n, *, more=0):
         '''Give it.'''
@@ -886,7 +886,20 @@ class B(A):
 def f(n):
     return A.read(B(), n)
 """),
-        ("f(4) == 8", (5, "with `a.kept = held(n)` before `return held(n)`, too"), """\
+        ("f(4) == [4]", (3, "with the `read` that replaces it in the class of its object"), """\
+class A:
+    def read(self, n):
+        return n
+class B(A):
+    def read(self, n):
+        return [n, *([super().read(n), A.read(C(), n)] if n > 4 else [])]
+class C(A):
+    def read(self, n):
+        return [n]
+def f(n):
+    return A.read(C(), n) if A.read(A(), n) == n and B().read(5) == [5, 5, [5]] else None
+"""),
+        ("f(4) == 8", (5, "with `a.kept = held(n)`, then returned, for `return held(n)`"), """\
 def held(n):
     return n * 2
 def find(a, n, anew):

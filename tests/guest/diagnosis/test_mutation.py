@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from sandbox.guest.diagnosis.mutation.mutant import AIMED, LIKELY
+from sandbox.guest.diagnosis.mutation.observer import _rank  # pyright: ignore[reportPrivateUsage]
 from sandbox.guest.supervisor.processes import diagnosis
 from sandbox.session.diagnosis import CodeChange, Mutation
 from tests.guest.diagnosis.conftest import PYTHON, Diagnose
@@ -55,7 +58,7 @@ def mutation(diagnose: Diagnose, shop: str, tests: str, test: str = CASE, **args
 
 
 def names_in(state: State) -> list[str]:
-    """What is in the repository, but for the bytecode that any run leaves there."""
+    """Names in the repository, but for the bytecode that any run leaves there."""
     return sorted(one.name for one in Path(state.workdir).iterdir() if one.name != "__pycache__")
 
 
@@ -82,6 +85,23 @@ def trip(text):
     mending, at_once = "without `words.sort()`", "if it returned its argument `text` at once"
     assert (told[mending], told[at_once]) == (False, True)
     assert [*told].index(mending) < [*told].index(at_once)
+
+
+def test_what_few_other_tests_have_run_with_and_what_does_nothing_any_more_come_later() -> None:
+    child = SimpleNamespace(is_of_tests=False, is_only_here=False)
+
+    def passing(ran: int, likelihood: int, mended: int = 0, *, is_hollow: bool = False) -> tuple[object, ...]:
+        mutant = SimpleNamespace(is_blunt=False, is_hollow=is_hollow, likelihood=likelihood)
+        return 0, ran, mended, None, mutant, child
+
+    ordered = [
+        passing(60, LIKELY, 1),
+        passing(60, AIMED),
+        passing(60, LIKELY),
+        passing(0, AIMED),
+        passing(60, AIMED, 2, is_hollow=True),
+    ]
+    assert sorted(ordered[::-1], key=_rank) == ordered
 
 
 def test_of_a_cache_the_function_is_told_whose_results_it_keeps(diagnose: Diagnose) -> None:

@@ -31,7 +31,7 @@ class Definitions:
         """Function -> name of its file."""
         self._left_empty = self._fields = self._below = None
         self.cached = {}
-        """Name of a function -> (that, line of a decorator that keeps its results)."""
+        """Name of functions -> [(syntax tree of one, line of its decorator that keeps its results)]."""
         self.cached_attributes = {}
         """Name of an attribute -> (function that computes it, line of a decorator that keeps its value)."""
         self.alternatives = {}
@@ -46,7 +46,7 @@ class Definitions:
                     self._add_alternatives(node)
                 for one in node.decorator_list if isinstance(node, DEFINITIONS) else ():
                     if is_cache(one):
-                        self.cached[node.name] = node, one.lineno
+                        self.cached.setdefault(node.name, []).append((node, one.lineno))
                     elif is_cached_attribute(one):
                         self.cached_attributes[node.name] = node, one.lineno
                 if isinstance(node, ast.ClassDef):
@@ -87,6 +87,15 @@ class Definitions:
         if len(found) > 1:
             module = f"{last_name(getattr(call.func, 'value', None))}.py"
             found = [one for one in found if one[0].rpartition("/")[2] == module]
+        return found[0] if len(found) == 1 else None
+
+    def cached_as(self, name, function):
+        """(syntax tree, line of the decorator) of the function of a name that keeps its results; None if it is not clear which.
+
+        One in the file of `function`, where there is one.
+        """
+        found, filename = self.cached.get(name, ()), self._filenames.get(function)
+        found = [one for one in found if self._filenames[one[0]] == filename] or found
         return found[0] if len(found) == 1 else None
 
     def filename_of(self, function):
@@ -132,18 +141,15 @@ class Definitions:
         return None
 
     def overriding(self, owner, name):
-        """Names of the classes below `owner` that have a method of that name in the place of its one."""
+        """Names of the classes below `owner` that have a method of that name which replaces its own."""
         if self._below is None:
             self._below = {}
-            for one in self._classes:
+            for one, node in self._classes.items():
+                names = {part.name for part in node.body if isinstance(part, DEFINITIONS)}
                 for base in self._with_bases(one):
-                    self._below.setdefault(base.name, []).append(one)
-        return [
-            one
-            for one in self._below.get(owner, ())
-            if one != owner
-            and any(isinstance(part, DEFINITIONS) and part.name == name for part in self._classes[one].body)
-        ]
+                    if base is not node:
+                        self._below.setdefault(base.name, []).append((one, names))
+        return [one for one, names in self._below.get(owner, ()) if name in names]
 
     def state(self, owner):
         """The `State` of the objects of a class."""

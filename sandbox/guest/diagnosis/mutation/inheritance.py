@@ -17,14 +17,13 @@ _DISPLAYS = {
 }
 
 _OVERRIDING = """\
-_over = getattr(type(self), {name!r}, None)
-_frame = __import__('sys')._getframe()
-_code = getattr(_over, '__code__', _frame.f_code)
-while _frame is not None and _frame.f_code is not _code:
-    _frame = _frame.f_back
-if _frame is None:
-    return _over({given})
+if (lambda over, own, frame: getattr(over, "__code__", own) is not own and not any(
+    one.f_code is over.__code__ and one.f_locals.get("self") is frame.f_locals["self"]
+    for one, _ in __import__("traceback").walk_stack(frame)
+))(getattr(type(self), {name!r}, None), *(lambda it: (it.f_code, it))(__import__("sys")._getframe())):
+    return type(self).{name}({given})
 """
+"""Without a variable of its own: it could hide a global, and a frame that holds itself keeps what it was given."""
 
 
 def with_base(changed, executed, definitions):
@@ -64,24 +63,29 @@ def _given_on(function):
 
 
 def with_overriding(changed, executed, definitions):
-    """Yield a change of a method that classes below replace: with theirs called for their objects, unless that has called it."""
+    """Yield a change of a method that subclasses replace: it calls that of its object's class, unless that has called it."""
     function, first = changed.node, int(has_docstring(changed.node.body))
-    name, given = function.name, _given_on(function)
-    if given[:1] != ["self"] or name.startswith("__") or not function.body[first:] or yields(function):
+    given = _given_on(function)
+    is_marked = all(isinstance(one, ast.Call) for one in function.decorator_list)  # `@command("idle")`
+    if given[:1] != ["self"] or not is_marked or changed.name != f"{changed.owner}.{function.name}":
         return
-    below = definitions.overriding(changed.owner, name)
-    if not below or isinstance(function, ast.AsyncFunctionDef):
-        return
-    text = _OVERRIDING.format(name=name, given=", ".join(given))
-    told = f"with `{name}` of `{below[0]}` for its objects"
-    yield Ends(function, first, executed).at_start(text, AIMED, told)
+    below = definitions.overriding(changed.owner, function.name)
+    if below and function.body[first:] and _does_at_once(function):
+        text = _OVERRIDING.format(name=function.name, given=", ".join(given))
+        what = f"of `{below[0]}`" if len(below) == 1 else "that replaces it in the class of its object"
+        told = f"with the `{function.name}` {what}"
+        yield Ends(function, first, executed).at_start(text, AIMED, told)
 
 
 def _is_plain_method(method):
     """True for one that does its work when it is called with its object, and that classes may replace."""
+    return not method.decorator_list and method.name != "__new__" and _does_at_once(method)
+
+
+def _does_at_once(method):
+    """True if it does its work when it is called, and its name is no private one."""
     is_private = method.name.startswith("__") and not method.name.endswith("__")
-    is_special = method.decorator_list or method.name == "__new__" or isinstance(method, ast.AsyncFunctionDef)
-    return not (is_private or is_special or yields(method))
+    return not (is_private or isinstance(method, ast.AsyncFunctionDef) or yields(method))
 
 
 def _calls_base(method):

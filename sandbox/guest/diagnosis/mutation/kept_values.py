@@ -1,4 +1,4 @@
-"""Changes of values that are kept: once more when a variable has its last value, and where the same is only returned."""
+"""Changes of values that are kept: stored again after a variable has changed, stored where the same is only returned."""
 
 # Nodes with a position are told by their attributes.
 # pyright: reportAttributeAccessIssue=false
@@ -7,16 +7,26 @@ from __future__ import annotations
 import ast
 import copy
 
+from ..syntax_trees import DEFINITIONS
 from .mutant import AIMED, FIRST, Mutant, blocks_in, read_of
 
 _MAX_LATER = 3
 """Later statements that give a variable another value."""
+_OTHER_SCOPES = (
+    *DEFINITIONS,
+    ast.ClassDef,
+    ast.Lambda,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+)
 
 
 def kept_values(function, executed):
     """Yield changes of a function's assignments to attributes and items, at lines that have run."""
     kept = {}
-    for owner in ast.walk(function):
+    for owner in _own_nodes(function):
         for field, block in blocks_in(owner):
             for index, one in enumerate(block):
                 if isinstance(one, ast.Assign) and isinstance(one.targets[0], (ast.Attribute, ast.Subscript)):
@@ -24,15 +34,24 @@ def kept_values(function, executed):
                         kept[ast.dump(one.value)] = one
                     if one.lineno in executed:
                         yield from _kept_again(owner, field, block, index, executed)
-    for owner in ast.walk(function) if kept else ():
+    for owner in _own_nodes(function) if kept else ():
         for field, block in blocks_in(owner):
             yield from _kept_too(owner, field, block, kept, executed)
 
 
+def _own_nodes(node):
+    """Yield a node and those in it, but for those with variables of their own."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        waiting += [each for each in ast.iter_child_nodes(one) if not isinstance(each, _OTHER_SCOPES)]
+
+
 def _kept_again(owner, field, block, index, executed):
-    """With it once more behind statements that give a variable another value: it may be the value before that which is kept."""
+    """With it stored again behind statements that give a variable another value: it may be the one before that is kept."""
     one = block[index]
-    names = {each.id for each in ast.walk(one.value) if isinstance(each, ast.Name)}
+    names = {each.id for each in _own_nodes(one.value) if isinstance(each, ast.Name)}
     changing = [
         at
         for at in range(index + 1, len(block))
@@ -45,18 +64,18 @@ def _kept_again(owner, field, block, index, executed):
 
 def _bound_in(statement):
     """Names that a statement, and those in it, give a value."""
-    found = (each for each in ast.walk(statement) if isinstance(each, ast.Name))
+    found = (each for each in _own_nodes(statement) if isinstance(each, ast.Name))
     return {each.id for each in found if isinstance(each.ctx, ast.Store)}
 
 
 def _kept_too(owner, field, block, kept, executed):
-    """With what another line keeps kept, too, where a block returns the same."""
+    """With what a block returns stored, as another line does that computes the same."""
     last = block[-1] if block else None
     if not isinstance(last, ast.Return) or last.value is None or last.lineno not in executed:
         return
     keeping = kept.get(ast.dump(last.value))
-    if keeping is not None and keeping not in block:
+    if keeping is not None and keeping.lineno > last.lineno:  # else it may have been stored already
         given = copy.copy(last)
         given.value = read_of(keeping.targets[0])
         made = [*block[:-1], keeping, given]
-        yield Mutant(owner, {field: made}, last, FIRST, "with {} before {}, too", keeping, last)
+        yield Mutant(owner, {field: made}, last, FIRST, "with {}, then returned, for {}", keeping, last)

@@ -134,12 +134,10 @@ def copying(name):
 
 
 def copying_inside(name):
-    """The same for a copy whose attributes have containers of their own, too."""
-    return (
-        f"{copying(name)}\n"
-        f"for _at, _held in [*getattr({name}, '__dict__', {{}}).items()]:\n"
-        f" if isinstance(_held, (dict, list, set)): {name}.__dict__[_at] = __import__('copy').copy(_held)"
-    )
+    """The same for a copy whose attributes have containers of their own, too; it raises IndexError where there are none."""
+    copies = "{at: __import__('copy').copy(held) for at, held in vars(made).items() if type(held) in (dict, list, set)}"
+    filled = f"[vars(made).update(own) or made for own in [{copies}] if own and made is not it]"
+    return f"{name} = (lambda it, made: {filled}[0])({name}, __import__('copy').copy({name}))"
 
 
 def holding(attribute, value):

@@ -128,7 +128,7 @@ class _Names:
     """Names of a function that may stand for each other."""
 
     def __init__(self, function, definitions, owner, at_any_time):
-        self.definitions = definitions
+        self.function, self.definitions = function, definitions
         self.settled = {}
         """Condition of an `if` -> the only outcome it had."""
         self.flags = {}
@@ -291,8 +291,8 @@ def _other_end(node):
 
 
 def _calls(node, names):
-    cached = names.definitions.cached.get(last_name(node.func))
-    if cached:
+    cached = names.definitions.cached_as(last_name(node.func), names.function)
+    if cached is not None:
         yield from without_cache(node, *cached)
     yield from _other_end(node)
     yield from _deep_copies(node)

@@ -222,7 +222,7 @@ class MutationObserver:
         return {"passing": len(passing), "changes": told, "state": self._state(told, passing, definitions)}
 
     def _place_of(self, definition, definitions):
-        """The first line of a function; None for none."""
+        """The place of a function's `def`; None for None."""
         if definition is None:
             return None
         return self._place(definitions.filename_of(definition), definition.lineno)
@@ -261,5 +261,5 @@ class MutationObserver:
 def _rank(passing):
     """Key by which changes are told: what a test disproves, then what is rarely the cause, come later."""
     broken, ran, mended, _, mutant, child = passing
-    doubts = mutant.is_hollow, mutant.is_blunt, child.is_only_here
-    return child.is_of_tests, broken, -mended, *doubts, mutant.likelihood, -ran
+    doubts = mutant.is_blunt, child.is_only_here
+    return child.is_of_tests, broken, mutant.is_hollow, -mended, *doubts, -ran, mutant.likelihood

@@ -9,6 +9,7 @@ from collections import Counter
 
 from ..sources import binds, changes, is_named, lines_that_change
 from ..syntax_trees import DEFINITIONS, own_attribute
+from .caches import is_cached_attribute
 from .definitions import assigned_in
 
 _MAX_TOLD, _MAX_NAMES = 40, 12
@@ -17,14 +18,14 @@ _MAX_TOLD, _MAX_NAMES = 40, 12
 def find(mutants, filename, definitions):
     """(name, name of its file, [(line, True if it is written there)]) of the state that changes of a file are about; "" if none.
 
-    Where the best one computes anew what is kept, it is what that is computed of, if that is state; where it leaves out that an
-    attribute is assigned to another one, it is the first, whose value is wrong. Else it is an attribute that is not called, or a
-    constant of a module, which may be a container: in the code of at least half of the changes, one of which writes it. Else a
-    global or an attribute that functions write whose calls are left out, or an attribute of the object itself that is in the best
-    change and that the file writes.
+    Where the best one computes a cached attribute anew, or a kept result that is made of attributes of its object, it is that;
+    where it leaves out that an attribute is assigned to another one, it is the first, whose value is wrong. Else it is an
+    attribute that is not called, or a constant of a module, which may be a container: in the code of at least half of the
+    changes, one of which writes it. Else a global or an attribute that functions write whose calls are left out, or an attribute
+    of the object itself that is in the best change and that the file writes.
     """
     computed_by = mutants[0].computed_by if mutants else None
-    if computed_by is not None and _own_attributes([computed_by]):
+    if computed_by is not None and (_computes_attribute(computed_by) or _own_attributes([computed_by])):
         return _of_cached(computed_by, definitions)
     named = [{(filename, name): writes for name, writes in _state_in(one.code).items()} for one in mutants]
     found = (
@@ -45,10 +46,15 @@ def _of_cached(function, definitions):
     tree = definitions.trees[filename]
     used = _own_attributes([function])
     written = [line for name in used for line, is_written in _uses(tree, name) if is_written]
-    computed = [line for line, _ in _uses(tree, f".{function.name}")]
+    computed = [line for line, _ in _uses(tree, f".{function.name}")] if _computes_attribute(function) else []
     lines = sorted({*computed, *written, function.lineno})[:_MAX_TOLD]
     names = ", ".join([function.name, *(name.lstrip(".") for name in used)])
     return names, filename, [(line, True) for line in lines]
+
+
+def _computes_attribute(function):
+    """True for a function that computes a cached attribute."""
+    return any(map(is_cached_attribute, function.decorator_list))
 
 
 def _handed_on(mutants, filename, definitions):
