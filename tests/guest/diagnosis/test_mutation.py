@@ -101,7 +101,9 @@ def test_what_few_other_tests_have_run_with_and_what_does_nothing_any_more_come_
         passing(0, AIMED),
         passing(60, AIMED, 2, is_hollow=True),
     ]
-    assert sorted(ordered[::-1], key=_rank) == ordered
+    turned = ordered[::-1]
+    turned.sort(key=_rank)
+    assert turned == ordered
 
 
 def test_of_a_cache_the_function_is_told_whose_results_it_keeps(diagnose: Diagnose) -> None:
