@@ -61,7 +61,7 @@ _MAX_NAMED = 10
 _MAX_USES, _MAX_USE = 8, 90
 """Lines that use the state that changes are about, and characters of one."""
 _MAX_CALLS = 2
-"""Calls of the function with the best change that are told by a line: their functions are too long to be shown."""
+"""Calls of a function with one of the best two changes that are told by a line: their functions are too long to be shown."""
 _MAX_VALUE = 80
 _MAX_SHORT_BLOCK = 12
 """Lines of a block that has not run up to which it is shown in a function in which a change makes the test pass."""
@@ -120,8 +120,12 @@ class _Reader:
         self._changed = {(one.path, one.function) for one in told.changes}
         stored = [alias.stored for alias in told.aliases if not alias.places]
         self._shared = {(one.path, one.function) for one in stored if one.function.endswith("__init__")}
-        best = [*told.changes, *(one for one, *_ in self._wanted)][:1]
-        self._callers = [] if is_refused else [one for each in best for one in _callers_of(each, recording)]
+        changed = [*{(one.path, one.function): one for one in told.changes}.values()]
+        best, second = [*changed, *(one for one, *_ in self._wanted)][:1], changed[1:2]
+        self._callers, self._of_second = (
+            [one for each in places for one in _callers_of(each, recording) if not is_refused]
+            for places in (best, second)
+        )
         self._helpers = [] if is_refused else _helpers_of(self._wanted[:_MAX_CALLING], recording)
         self._names: dict[str, list[str]] = {}
         """Path -> functions that are wanted."""
@@ -143,7 +147,8 @@ class _Reader:
         self._excerpts += await in_thread(lambda: list(self._short_ones(beside)))
         self._excerpts += _other_uses(self._state, self._lines_told())
         if self._is_mended:
-            self._excerpts += _calls_told(self._callers, self._lines_told().union(self._shown))
+            for callers in (self._callers, self._of_second):
+                self._excerpts += _calls_told(callers, self._lines_told().union(self._shown))
         return self._excerpts
 
     def _lines_told(self) -> set[tuple[str, int]]:
@@ -313,7 +318,7 @@ def _other_uses(state: State | None, told: Collection[tuple[str, int]]) -> list[
 
 
 def _calls_told(callers: Sequence[Helper], told: Collection[tuple[str, int]]) -> list[Excerpt]:
-    """The lines that have called the function with the best change, but for those that are shown."""
+    """The lines that have called a function with a change, but for those that are shown."""
     found = [one for one in callers if (one.path, one.line) not in told][:_MAX_CALLS]
     by_path: dict[str, list[Helper]] = {}
     for one in found:

@@ -1121,16 +1121,18 @@ async def test_each_changed_function_is_shown_and_other_lines_with_the_state() -
     ]
 
 
-@pytest.mark.parametrize("broken", [0, 1])
-async def test_calls_of_a_changed_function_in_long_functions(broken: int) -> None:
+@pytest.mark.parametrize(("broken", "is_second"), [(0, False), (0, True), (1, False)])
+async def test_calls_of_a_changed_function_in_long_functions(broken: int, is_second: bool) -> None:
     """With no other test failing they tell how it is used; else there are calls of other functions, too."""
     equal = "def equal(one, other):\n    return one.key == other.key\n\n"
     long = "\n".join(["def group(rows):", *(f"    x{number} = rows" for number in range(200))])
-    source = f"{equal}{long}\n    return rows.index(x1)\n" + "# more\n" * 500
+    first = "\ndef first(rows):\n    return rows[0]\n"
+    source = f"{equal}{long}\n    return rows.index(x1)\n{first}" + "# more\n" * 500
     place = {"path": "shop.py", "line": 2, "function": "equal"}
     change = {**place, "change": "if only the same object were equal", "broken": broken, "ran": 5}
     call = {"path": "shop.py", "line": 205, "function": "group", "text": "return rows.index(x1)", "by": place}
-    mutation = {"tried": 9, "passing": 1, "others": 5, "changes": [change]}
+    better = [{**change, "function": "first", "line": 208}] if is_second else []
+    mutation = {"tried": 9, "passing": 1, "others": 5, "changes": [*better, change]}
     found = Diagnosis.model_validate({"mutation": mutation, "recording": {"callers": [call]}})
     excerpts = await read_excerpts(Workspace(shop=source), found, [], 1000)  # type: ignore[arg-type] - all that it uses of one
     texts = [one.text.splitlines() for one in excerpts]

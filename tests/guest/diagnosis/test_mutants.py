@@ -864,6 +864,14 @@ def f(n, made=[Settings()]):
     first.add('n', 'b')
     return first.values['n'] if not made[0].values else made
 """),
+        ("f(3) == [2]", (4, "with `a.append(one)` in the block of `if one > 1:…`, not before it"), """\
+def f(n):
+    a = []
+    for one in range(n):
+        a.append(one)
+        if one > 1:
+            return a
+"""),
         ("f(4) == 5", (6, "with `a.last = n` once more after `if n > 3:…`"), """\
 class A:
     pass

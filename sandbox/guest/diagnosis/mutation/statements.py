@@ -248,6 +248,7 @@ def _of_statement(owner, field, block, index):
                 )
     if isinstance(one, ast.If):
         yield from _hoisted(owner, field, block, index)
+        yield from _sunk(owner, field, block, index)
         yield from _of_branches(owner, field, block, index)
     if not isinstance(one, _COMPOUND) or getattr(one, "orelse", None):
         return
@@ -281,6 +282,17 @@ def _hoisted(owner, field, block, index):
         inner = _changed(one, body=one.body[1:] or [ast.copy_location(ast.Pass(), first)])
         made = [*block[:index], first, inner, *block[index + 1 :]]
         yield Mutant(owner, {field: made}, first, AIMED, "with {} before {}, not in it", first, one)
+
+
+def _sunk(owner, field, block, index):
+    """With the statement before an `if` that leaves the block done in that alone: it is for the end, not for each pass of a loop."""
+    one, before = block[index], block[index - 1] if index else None
+    if isinstance(before, _SIMPLE) and not _binds_name(before) and isinstance(one.body[-1], _LEAVING):
+        inner = _changed(one, body=[before, *one.body])
+        made = [*block[: index - 1], inner, *block[index + 1 :]]
+        yield Mutant(
+            owner, {field: made}, before, AIMED, "with {} in the block of {}, not before it", before, one
+        )
 
 
 def _of_branches(owner, field, block, index):
