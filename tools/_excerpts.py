@@ -121,11 +121,9 @@ class _Reader:
         stored = [alias.stored for alias in told.aliases if not alias.places]
         self._shared = {(one.path, one.function) for one in stored if one.function.endswith("__init__")}
         changed = [*{(one.path, one.function): one for one in told.changes}.values()]
-        best, second = [*changed, *(one for one, *_ in self._wanted)][:1], changed[1:2]
-        self._callers, self._of_second = (
-            [one for each in places for one in _callers_of(each, recording) if not is_refused]
-            for places in (best, second)
-        )
+        best = [*changed, *(one for one, *_ in self._wanted)][:1]
+        self._callers = [] if is_refused else _callers_of(best, recording)
+        self._of_second = [] if is_refused else _callers_of(changed[1:2], recording)
         self._helpers = [] if is_refused else _helpers_of(self._wanted[:_MAX_CALLING], recording)
         self._names: dict[str, list[str]] = {}
         """Path -> functions that are wanted."""
@@ -339,10 +337,10 @@ def _use(one: Place) -> str:
     return function + shorten(one.text, _MAX_USE)
 
 
-def _callers_of(place: Place, recording: Recording) -> list[Helper]:
-    """The functions that have called the one of a place."""
-    called = place.path, place.function
-    return [one for one in recording.callers if (one.by.path, one.by.function) == called]
+def _callers_of(places: Sequence[Place], recording: Recording) -> list[Helper]:
+    """The functions that have called those of some places."""
+    called = {(one.path, one.function) for one in places}
+    return [one for one in recording.callers if (one.by.path, one.by.function) in called]
 
 
 def _helpers_of(wanted: Sequence[Sequence[Place]], recording: Recording) -> list[Helper]:

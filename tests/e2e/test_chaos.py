@@ -341,7 +341,7 @@ async def _break(run: Run, deed: str) -> None:
 
 
 async def _stop_for_a_while(first: int) -> None:
-    """Stop the processes below the first one of a sandbox. `docker pause` hangs the engine where it meets a `docker exec`."""
+    """Stop the first process of a sandbox and those below it. `docker pause` hangs the engine where it meets a `docker exec`."""
     pids = _with_children(first)
     try:
         _signal_all(pids, signal.SIGSTOP)

@@ -17,10 +17,10 @@ _DISPLAYS = {
 }
 
 _OVERRIDING = """\
-if (lambda over, own, frame: getattr(over, "__code__", own) is not own and not any(
+if (lambda over, frame: getattr(over, "__code__", frame.f_code) is not frame.f_code and not any(
     one.f_code is over.__code__ and one.f_locals.get("self") is frame.f_locals["self"]
     for one, _ in __import__("traceback").walk_stack(frame)
-))(getattr(type(self), {name!r}, None), *(lambda it: (it.f_code, it))(__import__("sys")._getframe())):
+))(getattr(type(self), {name!r}, None), __import__("sys")._getframe()):
     return type(self).{name}({given})
 """
 """Without a variable of its own: it could hide a global, and a frame that holds itself keeps what it was given."""

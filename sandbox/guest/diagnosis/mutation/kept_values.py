@@ -26,17 +26,16 @@ _OTHER_SCOPES = (
 def kept_values(function, executed):
     """Yield changes of a function's assignments to attributes and items, at lines that have run."""
     kept = {}
-    for owner in _own_nodes(function):
-        for field, block in blocks_in(owner):
-            for index, one in enumerate(block):
-                if isinstance(one, ast.Assign) and isinstance(one.targets[0], (ast.Attribute, ast.Subscript)):
-                    if isinstance(one.value, ast.Call):
-                        kept[ast.dump(one.value)] = one
-                    if one.lineno in executed:
-                        yield from _kept_again(owner, field, block, index, executed)
-    for owner in _own_nodes(function) if kept else ():
-        for field, block in blocks_in(owner):
-            yield from _kept_too(owner, field, block, kept, executed)
+    blocks = [(owner, *one) for owner in _own_nodes(function) for one in blocks_in(owner)]
+    for owner, field, block in blocks:
+        for index, one in enumerate(block):
+            if isinstance(one, ast.Assign) and isinstance(one.targets[0], (ast.Attribute, ast.Subscript)):
+                if isinstance(one.value, ast.Call):
+                    kept[ast.dump(one.value)] = one
+                if one.lineno in executed:
+                    yield from _kept_again(owner, field, block, index, executed)
+    for owner, field, block in blocks if kept else ():
+        yield from _kept_too(owner, field, block, kept, executed)
 
 
 def _own_nodes(node):
