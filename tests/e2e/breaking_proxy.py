@@ -48,12 +48,17 @@ class BreakingProxy:
                     data = ready.recv(1 << 16)
                     if not data:
                         return
-                    other[ready].sendall(data)
-                    if ready is client and not self.broken and self._pattern.search(data):
-                        self.broken += 1
-                        if self._when == "answered":
-                            select.select([server], [], [])
-                        return
+                    if ready is server or self.broken or not self._pattern.search(data):
+                        other[ready].sendall(data)
+                        continue
+                    self.broken += 1
+                    if self._when == "asked":
+                        # With the end of the connection in one packet: the answer may be written within a millisecond.
+                        server.sendall(data, socket.MSG_MORE)
+                    else:
+                        server.sendall(data)
+                        select.select([server], [], [])
+                    return
 
 
 @contextmanager
