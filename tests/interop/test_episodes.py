@@ -118,7 +118,7 @@ def test_verifiers_repeats_a_call_whose_answer_was_lost_and_the_program_moves_on
     run: Run, url: str
 ) -> None:
     calls = [("pdb", {"command": command}) for command in ("b shop/order.py:31", "c", "n", "w")]
-    with breaking(url, rb'"command":\s*"n"', "answered") as proxy:
+    with breaking(url, rb'"command":\s*"n"', "asked") as proxy:
         session = f"{proxy.url}?session=repeated&task=shop_discount"
         said = run(
             "verifiers", "verifiers", "python", DRIVERS / "verifiers_calls.py", session, json.dumps(calls)
