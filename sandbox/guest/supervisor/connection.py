@@ -143,21 +143,32 @@ class Connection:
         self.read()
 
     def read(self) -> None:
-        """Read requests to the end of the stream, and have other threads serve them."""
+        """Read up to a request and serve it while another thread reads on: no request waits until a thread wakes up."""
+        request = self._next_request()
+        if request is not None:
+            self._run(*request)
+
+    def _next_request(self) -> tuple[Call, dict, bytes] | None:
+        """Read up to a request with which another thread has begun to read on; None at the end of the stream."""
+        request = None
         try:
             frame = self._stream.receive()
             while frame is not None:
-                self._serve(*frame)
+                request = self._take(*frame)
+                if request is not None:
+                    return request
                 frame = self._stream.receive()
         except BrokenFrame as exc:
             print(f"connection closed: {exc}", file=sys.stderr)
         except OSError:
             pass
         finally:
-            try:
-                self._abandon()
-            finally:  # it may lack a descriptor
-                self.server.remove_connection(self)
+            if request is None:
+                try:
+                    self._abandon()
+                finally:  # it may lack a descriptor
+                    self.server.remove_connection(self)
+        return None
 
     def send(self, header: dict, payload: bytes = b"") -> None:
         """Send a frame; drop it if the host is gone.
@@ -169,7 +180,8 @@ class Connection:
         except OSError:
             pass  # `read` sees the end of the stream by itself
 
-    def _serve(self, header: dict, payload: bytes) -> None:
+    def _take(self, header: dict, payload: bytes) -> tuple[Call, dict, bytes] | None:
+        """Return a request that is to be served here, as another thread reads on; None if it has been dealt with."""
         number, op, args = header.get("id"), header.get("op"), header.get("args", {})
         if not isinstance(op, str) or not isinstance(args, dict) or not isinstance(number, int):
             error = GuestError(
@@ -182,7 +194,8 @@ class Connection:
         else:
             call = self._begin(number, OPERATIONS.get(op) or Operation(op))
             if call is not None:
-                self._hand_on(call, args, payload)
+                return self._read_elsewhere(call, args, payload)
+        return None
 
     def _begin(self, number: int, operation: Operation) -> Call | None:
         """Register a request; None if it is refused, which has been answered then."""
@@ -203,15 +216,17 @@ class Connection:
             return None
         return call
 
-    def _hand_on(self, call: Call, args: dict, payload: bytes) -> None:
-        """Have a thread serve the request. Without one it is refused, but for one that makes room."""
+    def _read_elsewhere(self, call: Call, args: dict, payload: bytes) -> tuple[Call, dict, bytes] | None:
+        """Have another thread read on. Without one the request is refused, but for one that makes room."""
         try:
-            self.server.workers.submit(lambda: self._run(call, args, payload))
+            self.server.workers.submit(self.read)
         except RuntimeError:
             if _kills(call.operation, args):
                 self._run(call, args, payload)
             else:
                 self._refuse_for_threads(call)
+            return None
+        return call, args, payload
 
     def _refuse_for_threads(self, call: Call) -> None:
         self._forget(call)
