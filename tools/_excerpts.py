@@ -35,7 +35,7 @@ _MAX_SHARED = 400
 _MAX_REST = 1200
 """Characters of the part of a function that is shown after others, or where there is no room for more."""
 _LEAST_CHANGED = 700
-"""Characters that there are for each further function in which a change makes the test pass."""
+"""Characters that there are for each further function in which a change makes the test pass, and one that shares an object."""
 _AT_LENGTH = 2
 """Functions that are shown at more length than others."""
 _MAX_FILES, _MAX_ALL_FILES = 5, 10
@@ -120,6 +120,7 @@ class _Reader:
         self._changed = {(one.path, one.function) for one in told.changes}
         stored = [alias.stored for alias in told.aliases if not alias.places]
         self._shared = {(one.path, one.function) for one in stored if one.function.endswith("__init__")}
+        self._storing = {(alias.stored.path, alias.stored.function) for alias in told.aliases} - self._shared
         changed = [*{(one.path, one.function): one for one in told.changes}.values()]
         best = [*changed, *(one for one, *_ in self._wanted)][:1]
         self._callers = [] if is_refused else _callers_of(best, recording)
@@ -173,7 +174,7 @@ class _Reader:
         # Frames name a method without its class, so it may be there already.
         if is_whole or span is None or (place.path, span) in self._seen:
             return
-        if (place.path, place.function) in self._changed:
+        if (place.path, place.function) in self._changed | self._storing:
             self._room = max(self._room, _LEAST_CHANGED)
         text = self._cut(places)
         if not text or (excerpts and _is_scrap(text)) or self._is_told(place.path, text):
@@ -266,7 +267,20 @@ class _Reader:
         return [*by_change, *self._callers, *others]
 
     def _is_called_by_change(self, one: Helper) -> bool:
-        return any((one.by.path, one.by.line) == (each.path, each.line) for each in self._changes)
+        """True if a changed line calls it, or the line before it that sets one of its variables."""
+        return any(
+            (one.by.path, one.by.line) in ((each.path, each.line), self._bound_before(each))
+            for each in self._changes
+        )
+
+    def _bound_before(self, change: CodeChange) -> tuple[str, int] | None:
+        """The last line before a change, in its function, that sets a variable of it."""
+        span = find_span(change, *self._files[change.path]) if change.path in self._files else None
+        if span is None or not span[0] < change.line <= span[1]:
+            return None
+        source, index = list(clipped(self._files[change.path][0], *span)), change.line - span[0]
+        before = [one for one in find_bindings(source, index) if one < index]
+        return (change.path, span[0] + max(before)) if before else None
 
     def _lines_about(self, places: Sequence[Place]) -> Iterator[tuple[str, int]]:
         """(path, line) of the headers of blocks around the places in a function, of these, and where their names are bound.

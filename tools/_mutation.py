@@ -71,7 +71,7 @@ def mutation_lines(found: Mutation | None, shown: Sequence[CodeChange]) -> list[
     tests = plural(found.others, "other test")
     mended = f", how many of {plural(found.failing, 'other failing test')} pass" if found.failing else ""
     return [
-        f"{head}, and how many of {tests} of its file fail then{mended}:",
+        f"{head}, and how many of {tests} fail then{mended}:",
         *(f"  {_count_of(one, found)}: {_text_of(one)}" for one in shown),
     ]
 

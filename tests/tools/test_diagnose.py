@@ -680,7 +680,7 @@ def test_changes_of_the_code_with_which_the_test_passes_are_told_first() -> None
     difference = {"place": "[1]", "actual": "2", "expected": "3"}
     assert diagnosis(recording={"difference": difference}, mutation=mutation) == (
         "differs first at [1]: 2 instead of 3\n"
-        "changes with which the test passes (the best of 3; 300 tried), and how many of 30 other tests of its file fail then:\n"
+        "changes with which the test passes (the best of 3; 300 tried), and how many of 30 other tests fail then:\n"
         "  0: shop/cart.py:7 Cart.add(): without `lines.sort()`\n"
         "  2 of the 4 that ran: shop/cart.py:9 Cart.total(): if `n` were true"
     )
@@ -740,7 +740,7 @@ def test_beside_a_change_that_is_mostly_at_the_cause_no_calls_are_told(
 def test_how_many_of_the_tests_that_fail_too_a_change_mends() -> None:
     mutation = {"tried": 9, "passing": 1, "others": 30, "failing": 2, "changes": [{**CHANGE, "mended": 1}]}
     assert diagnosis(mutation=mutation) == (
-        "changes with which the test passes (9 tried), and how many of 30 other tests of its file fail then,"
+        "changes with which the test passes (9 tried), and how many of 30 other tests fail then,"
         " how many of 2 other failing tests pass:\n"
         "  0, 1: shop/cart.py:7 Cart.add(): without `lines.sort()`"
     )
@@ -1022,8 +1022,10 @@ async def test_the_caller_of_the_first_function_is_shown_if_it_is_short(is_chang
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        (5, ["total", "caller"]),  # what the changed line calls comes before the caller
+        (1, ["total", "caller"]),  # what the changed line calls comes before the caller
         (6, ["total", "log", "shop.py, calls of total"]),
+        # What sets a variable of the changed line before it does, too, the last of these.
+        (5, ["total", "made", "shop.py, calls of total"]),
     ],
 )
 async def test_beside_a_change_that_harms_no_other_test_one_short_function_is_shown(
@@ -1033,7 +1035,7 @@ async def test_beside_a_change_that_harms_no_other_test_one_short_function_is_sh
     changed = {"path": "shop.py", "line": line, "function": "total"}
     helpers = [
         {"path": "shop.py", "function": name, "line": at, "by": {**changed, "line": by}}
-        for name, at, by in (("first", 9, 2), ("is_due", 15, 4), ("log", 18, 6))
+        for name, at, by in (("first", 9, 2), ("made", 12, 3), ("is_due", 15, 4), ("log", 18, 6))
     ]
     callers = [{"path": "shop.py", "function": "caller", "line": 22, "by": {**changed, "line": 1}}]
     mutation = {"tried": 1, "passing": 1, "others": 2, "changes": [{**changed, "change": "…", "ran": 2}]}
@@ -1043,6 +1045,26 @@ async def test_beside_a_change_that_harms_no_other_test_one_short_function_is_sh
     session = Workspace(shop=source + "\n" + "# more\n" * 500)
     excerpts = await read_excerpts(session, found, [], 3000)  # type: ignore[arg-type] - all that it uses of one
     assert [one.function for one in excerpts] == told
+
+
+async def test_beside_changes_there_is_room_for_the_function_that_shares_an_object(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tools._excerpts._LEAST_SECOND", 0)
+    monkeypatch.setattr("tools._excerpts._LEAST_CHANGED", 150)
+    filling = "\n".join(f"    x{number} = lines" for number in range(60))
+    names = ["first", "second", "third"]
+    source = "".join(f"def {name}(lines):\n{filling}\n    lines.clear()\n\n" for name in names)
+    places = [
+        {"path": "shop.py", "line": 63 * number + 62, "function": name} for number, name in enumerate(names)
+    ]
+    changes = [{**one, "change": "with a copy of `lines`"} for one in places[:2]]
+    alias = {"stored": places[2], "name": "self.saved", "changed": places[0], "through": "lines.clear"}
+    mutation = {"tried": 9, "passing": 2, "changes": changes}
+    found = Diagnosis.model_validate({"mutation": mutation, "recording": {"aliases": [alias]}})
+    session = Workspace(shop=source + "# more\n" * 500)
+    excerpts = await read_excerpts(session, found, [], 0)  # type: ignore[arg-type] - all that it uses of one
+    assert [one.function for one in excerpts] == names
 
 
 @pytest.mark.parametrize(("length", "is_folded"), [(12, False), (13, True)])

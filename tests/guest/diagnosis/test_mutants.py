@@ -26,6 +26,14 @@ a = []
         return a
     every().append(n)
     return a"""
+LOOKED_UP = "d = {n: None}\n    a, b = d.get(n), 1\n    c = d.get(n)\n    return c is not None, c is None"
+OF_KEY = "with a test for the key `n` in `d` for `d.get(n, None)`"
+OF_ITS_OWN = "with `[]` of its own for each key in `dict.fromkeys([1, n], [])`"
+ENTRIES = """\
+import collections
+    a = collections.defaultdict(int)
+    b = bool(a[n])
+    return b, len(a)"""
 BRANCHES = """\
 def f(n):
     if n > 2:
@@ -145,6 +153,28 @@ def holds(tree: ast.Module, expected: str) -> bool:
         ("found = {}\n    found['end'] = abs(n)\n    return found", "f(2) == {'end': 3}", (3, "with `+ 1` after `abs(n)`")),
         (CALLBACKS, "[one() for one in f(2)] == [0, 1]", (4, "with `i` as at that time in `lambda: i`")),
         ("return [lambda: i for i in range(n)]", "[one() for one in f(2)] == [0, 1]", (2, "with `i` as at that time in `lambda: i`")),
+        (LOOKED_UP, "f(3) == (True, True)", (5, "with a test for the key `n` in `d` for `c is not None`")),
+        (LOOKED_UP, "f(3) == (False, False)", (5, "with a test for the key `n` in `d` for `c is None`")),
+        ("d = {n: 0}\n    if d.get(n, None):\n        return 1", "f(3) == 1", (3, OF_KEY)),
+        (ENTRIES, "f(3) == (False, 0)", (4, "if `a[n]` made no entry where there is none")),
+        ("a = dict.fromkeys([1, n], [])\n    a[n].append(1)\n    return a[1]", "f(3) == []", (2, OF_ITS_OWN)),
+        ("return 'a b c'.split(' ')[-1]", "f(3) == 'b c'", (2, "only once in `'a b c'.split(' ')`")),
+        ("return ' a '.strip()", "f(3) == 'a '", (2, "with `lstrip` in `' a '.strip()`")),
+        ("import math\n    return math.floor(n / 2)", "f(3) == 2", (3, "with `ceil` in `math.floor(n / 2)`")),
+        ("import re\n    return bool(re.match('b', 'ab'))", "f(3)", (3, "with `search` in `re.match('b', 'ab')`")),
+        ("a = [1]\n    a.insert(0, n)\n    return a", "f(3) == [1, 3]", (3, "with `n` at the end in `a.insert(0, n)`")),
+        ("a = [1, n]\n    return a.pop()", "f(3) == 1", (3, "with the first one in `a.pop()`")),
+        ("a = []\n    a.append([n])\n    return a", "f(3) == [3]", (3, "with `extend` in `a.append([n])`")),
+        ("return list(range(n))", "f(1) == [0, 1]", (2, "with `+ 1` after `n` in `range(n)`")),
+        ("return list(range(n, 5))", "f(3) == [2, 3, 4]", (2, "with `- 1` after `n` in `range(n, 5)`")),
+        ("return [i for i in (n, 1)]", "f(3) == [1, 3]", (2, "with `(n, 1)` sorted")),
+        ("return list(set((64, n, 1)))", "f(3) == [64, 3, 1]", (2, "with the order kept in `set((64, n, 1))`")),
+        ("return [i for i in set((64, n, 1))]", "f(3) == [64, 3, 1]", (2, "with the order kept in `set((64, n, 1))`")),
+        ("return n // 2", "f(3) == 1.5", (2, "with `/` in `n // 2`")),
+        ("return not n", "f(3)", (2, "without `not` in `not n`")),
+        ("return n > 3 and n < 5", "f(3)", (2, "with `or` in `n > 3 and n < 5`")),
+        ("return 1 if n is None else 2", "f(0) == 1", (2, "if `n` were asked for truth in `n is None`")),
+        ("return 1 if n is not None else 2", "f(0) == 2 and f(3) == 1", (2, "if `n` were asked for truth in `n is not None`")),
         ("return n if n > 5 else 'é' + 'x'", "f(3) == 'xé'", (2, "with `'x'` before `'é'`")),
     ],
 )  # fmt: skip

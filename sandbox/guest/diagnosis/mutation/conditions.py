@@ -67,6 +67,26 @@ def asked_for_none(node, names):
             yield Mutant(owner, fields, part, AIMED, "if {} were asked for None alone", part)
 
 
+def asked_for_truth(node, names):
+    """With a test for truth where it is asked for None alone: an empty container or zero is to count as nothing."""
+    kind = type(node.ops[0])
+    if kind in (ast.Is, ast.IsNot) and getattr(node.comparators[0], "value", 0) is None:
+        sign = ast.Eq if kind is ast.IsNot else ast.NotEq
+        fields = {
+            "left": expression("bool(_it)", node, _it=node.left),
+            "ops": [sign()],
+            "comparators": [expression("True", node)],
+        }
+        yield Mutant(node, fields, node, AIMED, "if {} were asked for truth in {}", node.left, node)
+
+
+def without_not(node, names):
+    """Without a `not`."""
+    if isinstance(node.op, ast.Not):
+        same = {"op": ast.Not(), "operand": expression("not _it", node, _it=node.operand)}
+        yield Mutant(node, same, node, LIKELY, "without `not` in {}", node)
+
+
 def operands(node, names):
     """Without a part of an `and` or `or`, with its parts in the other order."""
     is_all = isinstance(node.op, ast.And)
@@ -76,6 +96,8 @@ def operands(node, names):
         values = [*node.values[:index], neutral, *node.values[index + 1 :]]
         yield Mutant(node, {"values": values}, one, LIKELY, "without {} in {}", one, node)
     first, second = node.values[0], node.values[-1]
+    other = {"op": ast.Or() if is_all else ast.And()}
+    yield Mutant(node, other, node, LIKELY, "with `" + ("or" if is_all else "and") + "` in {}", node)
     if len(node.values) > 2:
         return
     if isinstance(node.op, ast.Or) and isinstance(first, (*READ, ast.Call)):

@@ -8,6 +8,7 @@ import ast
 
 from ..syntax_trees import DEFINITIONS, assigns_each, index_of, own_attribute, parameters, yields
 from .caches import is_cache, is_cached_attribute
+from .lookups import makes_entries
 from .mutant import last_name
 
 _MAX_BASES = 8
@@ -38,12 +39,16 @@ class Definitions:
         """Name of an attribute -> names of those that are asked for beside it somewhere: `x.isOptional or x.isDefault`."""
         self.asked = set()
         """Nodes of these attributes there."""
+        self.making_entries = set()
+        """Names of variables and attributes that are set to a `defaultdict`."""
         for filename, tree in trees.items():
             for node in ast.walk(tree):
                 if isinstance(node, DEFINITIONS):
                     self._filenames[node] = filename
                 elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
                     self._add_alternatives(node)
+                elif isinstance(node, (ast.Assign, ast.AnnAssign)) and makes_entries(node.value):
+                    self.making_entries.update(last_name(target) for target, _ in _declared_in(node))
                 for one in node.decorator_list if isinstance(node, DEFINITIONS) else ():
                     if is_cache(one):
                         self.cached.setdefault(node.name, []).append((node, one.lineno))

@@ -13,17 +13,21 @@ from .caches import computed_anew, without_cache
 from .conditions import (
     asked_by,
     asked_for_none,
+    asked_for_truth,
     comparisons,
     conditions,
     is_flag,
     only_outcome,
     operands,
     wider,
+    without_not,
 )
+from .counterparts import counterparts, sorted_loops
 from .inheritance import inherited_item, inherited_too, own_or_inherited, with_base, with_overriding
 from .insertions import insertions_of
 from .kept_values import kept_values
 from .lifetimes import bound_early, counted_anew, put_back, read_anew, reset_beside, taken_anew
+from .lookups import asked_for_entry, asked_for_key, looked_up, own_values, without_entry
 from .mutant import (
     AIMED,
     FIRST,
@@ -64,6 +68,7 @@ _CALCULATED = {
     ast.BitAnd: ast.BitOr,
     ast.Mult: ast.Div,
     ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Div,
 }
 _OF_NUMBERS = ast.Mult, ast.Div
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.BitOr: "|", ast.BitXor: "^", ast.Mult: "*", ast.Div: "/"}
@@ -75,11 +80,6 @@ _CONVERTING = (
     "strip", "lstrip", "rstrip", "lower", "upper", "casefold", "title", "copy", "deepcopy", "sorted", "reversed", "list",
     "tuple", "set", "str", "int", "abs",
 )  # fmt: skip
-_OTHER_END = {
-    "find": "rfind", "index": "rindex", "split": "rsplit", "partition": "rpartition", "startswith": "endswith",
-    "min": "max", "any": "all", "lstrip": "rstrip", "removeprefix": "removesuffix", "start": "end",
-}  # fmt: skip
-_OTHER_END.update({other: name for name, other in _OTHER_END.items()})
 _MAKING = {"iadd": "add", "iconcat": "concat", "ior": "or_", "iand": "and_", "isub": "sub", "ixor": "xor"}
 """Functions of `operator` that change their first argument: others that make a new object."""
 
@@ -153,6 +153,8 @@ class _Names:
         """Calls whose result nobody takes."""
         self.repeated = set()
         """Assignments in loops."""
+        self.looked_up = {}
+        """Variable -> (dict, key) where it is set once, to `dict.get(key)`."""
         for node in ast.walk(function):
             if isinstance(node, ast.If):
                 outcome = None if at_any_time is None else only_outcome(node, at_any_time)
@@ -168,6 +170,8 @@ class _Names:
                 bound = {one.id for one in targets if isinstance(one, ast.Name)}
                 if _hands_out(node.value):
                     self.shared |= bound
+                for name in bound:
+                    self.looked_up[name] = looked_up(node.value) if name not in self.looked_up else None
             elif isinstance(node, ast.Name):
                 self.read.add(node.id)
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -221,7 +225,9 @@ def _operators(node, names):
         yield Mutant(target, on_class, node, AIMED, "with `type(self)." + target.attr + "` for {}", target)
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.BitOr)):
         sides = {"left": node.right, "right": node.left}
-        yield Mutant(node, sides, node, POSSIBLE, "with {} before {}", node.right, node.left)
+        has_list = isinstance(node.left, ast.List) or isinstance(node.right, ast.List)
+        likelihood = AIMED if has_list else POSSIBLE
+        yield Mutant(node, sides, node, likelihood, "with {} before {}", node.right, node.left)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
         if len(node.left.elts) == 1:
             (one,) = node.left.elts
@@ -280,21 +286,10 @@ def _one_more(node):
         yield Mutant(node, other, node, POSSIBLE, "with `" + sign + " 1` after {}", node)
 
 
-def _other_end(node):
-    name = last_name(node.func)
-    field = "attr" if isinstance(node.func, ast.Attribute) else "id"
-    if name in ("split", "rsplit") and len(node.args) + len(node.keywords) < 2:
-        return  # both ends give the same
-    if name in _OTHER_END and (field == "attr" or name in ("min", "max", "any", "all")):
-        other = _OTHER_END[name]
-        yield Mutant(node.func, {field: other}, node, LIKELY, "with `" + other + "` in {}", node)
-
-
 def _calls(node, names):
     cached = names.definitions.cached_as(last_name(node.func), names.function)
     if cached is not None:
         yield from without_cache(node, *cached)
-    yield from _other_end(node)
     yield from _deep_copies(node)
     if node not in names.effects:
         yield from _unwrapped(node)
@@ -498,13 +493,21 @@ _MAKERS = (
     (ast.comprehension, _filters),
     (ast.BoolOp, operands),
     (ast.Compare, comparisons),
+    (ast.Compare, asked_for_key),
+    ((ast.If, ast.IfExp), asked_for_entry),
+    (ast.Subscript, without_entry),
+    (ast.Call, own_values),
     ((ast.BinOp, ast.AugAssign), _operators),
     (ast.Call, _calls),
+    (ast.Call, counterparts),
+    ((ast.For, ast.comprehension), sorted_loops),
     (ast.Call, other_orders),
     (ast.Call, own_or_inherited),
     (ast.Call, inherited_item),
     (ast.Compare, inherited_too),
     (ast.UnaryOp, without_sign),
+    (ast.UnaryOp, without_not),
+    (ast.Compare, asked_for_truth),
     (ast.Subscript, other_positions),
     (ast.Assign, other_kept_positions),
     (ast.Dict, _merges),

@@ -239,11 +239,19 @@ class Trial:
 
 
 def _others_of(child):
-    """(names of the tests after the first one that have passed, of those that have failed)."""
-    return tuple(
-        {name for name, outcome, _ in child.outcomes[1:] if outcome == wanted}
-        for wanted in ("passed", "failed")
-    )
+    """(names of the tests after the first one that have passed, of those of its file that have failed).
+
+    In other files some may fail for another reason, or because they may not write where changes are tried.
+    """
+    first = child.outcomes[0][0] if child.outcomes else ""
+    passed = {name for name, outcome, _ in child.outcomes[1:] if outcome == "passed"}
+    failed = {name for name, outcome, _ in child.outcomes[1:] if outcome == "failed"}
+    return passed, {name for name in failed if _is_of_same_file(name, first)}
+
+
+def _is_of_same_file(name, other):
+    """True for tests of one file, by their names in pytest; others have names of modules, and run by themselves."""
+    return "::" not in name or name.partition("::")[0] == other.partition("::")[0]
 
 
 def _size():

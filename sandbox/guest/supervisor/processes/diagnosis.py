@@ -17,6 +17,8 @@ _FEW = 5
 """Fewer passing tests in the file say little: those of its folder are run too."""
 _WIDER_S = 15.0
 """Time for these: they help a little, and many of them can take long."""
+_SHORT_S = 5.0
+"""Time of these up to which they tell, too, which changes of the code do harm."""
 _ENOUGH_S = 8.0
 """Time for passing tests once the failing one has run: in more of it changes of the code find more."""
 _MAX_EVENTS = 1_000_000
@@ -66,6 +68,8 @@ class _Runs:
         self._started = time.monotonic()
         self._end = self._started + float(args.get("timeout_s") or 60.0)
         self._notes: list = []
+        self._scope = self._file_of_test()
+        """The tests that changes of the code may harm."""
         self._spares_tests = False
         """True if code of tests must not be recorded."""
 
@@ -103,7 +107,7 @@ class _Runs:
         ranking, lent = ((recording or {}).pop(name, None) or [] for name in ("ranking", "lent"))
         if not self._may_mutate or not self._test or not (spectrum or {}).get("failed"):
             return None
-        command = self._command if self._in_order else self._selected(self._file_of_test())
+        command = self._command if self._in_order else self._selected(self._scope)
         recorded = {"ranking": ranking, "lent": lent, "named": _named_lines(recording or {})}
         files = (("spectrum.json", spectrum), ("recording.json", recorded))
         least, most = _MUTATION_IN_VAIN_S
@@ -164,12 +168,14 @@ class _Runs:
     def _spectrum(self):
         if not self._test or self._in_order:
             return self._run("spectrum", self._command, 0.4)
-        scope = self._file_of_test()
-        spectrum = self._run("spectrum", self._selected(scope), 0.4)
-        folder = os.path.dirname(scope) if scope.endswith(".py") else ""
+        spectrum = self._run("spectrum", self._selected(self._scope), 0.4)
+        folder = os.path.dirname(self._scope) if self._scope.endswith(".py") else ""
         if folder and spectrum is not None and _count(spectrum) < _FEW:
+            began = time.monotonic()
             wider = self._try("spectrum", self._selected(folder), 0.4, most_s=_WIDER_S)
             if wider is not None and wider.get("failed") and _count(wider) > _count(spectrum):
+                if time.monotonic() - began <= _SHORT_S:
+                    self._scope = folder
                 return wider
         return spectrum
 

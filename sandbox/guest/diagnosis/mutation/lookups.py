@@ -1,0 +1,67 @@
+"""Changes of what is looked up in a dict: whether a key is in it, an entry that the look-up makes, a value that all keys share."""
+
+# Nodes with a position are told by their attributes.
+# pyright: reportAttributeAccessIssue=false
+from __future__ import annotations
+
+import ast
+
+from ..syntax_trees import index_of
+from .mutant import AIMED, FIRST, Mutant, expression, last_name, parsed
+
+_FOR_KEY = "with a test for the key {} in {} for {}"
+_MAKES_ENTRIES = "defaultdict"
+_DISPLAYS = (ast.List, ast.Dict, ast.Set)
+
+
+def asked_for_key(node, names):
+    """With a test for the key where the value is tested for None: an entry may be None."""
+    is_none, is_not_none = (isinstance(node.ops[0], kind) for kind in (ast.Is, ast.IsNot))
+    if not (is_none or is_not_none) or getattr(node.comparators[0], "value", 0) is not None:
+        return
+    found = looked_up(node.left) or names.looked_up.get(getattr(node.left, "id", None))
+    if found is not None:
+        of, key = found
+        kind = ast.In if is_not_none else ast.NotIn
+        fields = {"left": key, "ops": [kind()], "comparators": [of]}
+        yield Mutant(node, fields, node, AIMED, _FOR_KEY, key, of, node)
+
+
+def asked_for_entry(node, names):
+    """With a test for the key where a condition is the value itself: an entry may be empty."""
+    found = looked_up(node.test) or names.looked_up.get(getattr(node.test, "id", None))
+    if found is not None:
+        of, key = found
+        fields = {"test": expression("_key in _of", node.test, _key=key, _of=of)}
+        yield Mutant(node, fields, node.test, AIMED, _FOR_KEY, key, of, node.test)
+
+
+def without_entry(node, names):
+    """Without the entry that a look-up in a `defaultdict` makes."""
+    if isinstance(node.ctx, ast.Load) and last_name(node.value) in names.definitions.making_entries:
+        got = expression("[_of.get(_key)]", node, _of=node.value, _key=index_of(node))
+        fields = {"value": got, "slice": parsed("_[0]", node)[0].value.slice}
+        yield Mutant(node, fields, node, AIMED, "if {} made no entry where there is none", node)
+
+
+def own_values(node, names):
+    """With a value of its own for each key of `dict.fromkeys`."""
+    if getattr(node.func, "attr", None) == "fromkeys" and len(node.args) == 2:
+        keys, value = node.args
+        if isinstance(value, _DISPLAYS) or (isinstance(value, ast.Call) and not value.args):
+            each = expression("{_it: _value for _it in _keys}.copy", node, _keys=keys, _value=value)
+            text = "with {} of its own for each key in {}"
+            yield Mutant(node, {"func": each, "args": []}, node, FIRST, text, value, node)
+
+
+def looked_up(value):
+    """(dict, key) of `dict.get(key)`, also with None as its default; else None."""
+    if not isinstance(value, ast.Call) or getattr(value.func, "attr", None) != "get" or value.keywords:
+        return None
+    is_plain = len(value.args) == 1 or (len(value.args) == 2 and getattr(value.args[1], "value", 0) is None)
+    return (value.func.value, value.args[0]) if is_plain else None
+
+
+def makes_entries(value):
+    """True for `defaultdict(…)`."""
+    return isinstance(value, ast.Call) and last_name(value.func) == _MAKES_ENTRIES
