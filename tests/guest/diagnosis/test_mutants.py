@@ -215,6 +215,34 @@ q = Query("a"); q.limit, q.order = 3, "b"
 """
 
 
+CACHED = """\
+CACHE = {}
+def f(n, m, o=()):
+    seen = {}
+    if n in CACHE:
+        return CACHE[n]
+    seen[n] = m
+    CACHE[n] = n + seen[n]
+    return CACHE[n]
+def g(n, m):
+    key = str(n)
+    return CACHE.get(key) or CACHE.setdefault(key, n + m)
+"""
+
+
+@pytest.mark.parametrize(
+    ("expected", "change"),
+    [
+        ("(f(1, 2), f(1, 3)) == (3, 4)", (4, "with `m` in the key `n` of `CACHE`")),
+        ("(g(1, 2), g(1, 3)) == (3, 4)", (11, "with `m` in the key `key` of `CACHE`")),
+    ],
+)
+def test_a_key_by_which_too_little_is_told_apart(expected: str, change: tuple[int, str]) -> None:
+    found = changes(CACHED, expected)
+    assert change in found
+    assert not any("`seen`" in text for _, text in found)
+
+
 @pytest.mark.parametrize(
     ("expected", "change"),
     [

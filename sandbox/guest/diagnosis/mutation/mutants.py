@@ -48,7 +48,7 @@ from .mutant import (
     read_of,
 )
 from .orders import other_kept_positions, other_orders, other_positions, without_sign
-from .sameness import other_equality, other_keys
+from .sameness import other_equality, other_keys, wider_keys
 from .stand_ins import held_by_others, stand_ins
 from .statements import changes_of_block, moves_of
 from .taken_over import taken_over
@@ -111,6 +111,7 @@ def mutants_of(changed, executed, definitions, at_any_time=None, lent=()):
     yield from kept_values(function, executed)
     yield from other_equality(changed, definitions)
     yield from other_keys(function, executed)
+    yield from wider_keys(function, executed)
     yield from put_back(changed, executed)
     yield from taken_anew(function, executed)
     yield from bound_early(function, executed)

@@ -5,12 +5,26 @@
 from __future__ import annotations
 
 import ast
+import copy
 
-from ..syntax_trees import own_attribute
+from ..syntax_trees import index_of, own_attribute
 from .definitions import assigned_in
-from .mutant import AIMED, FIRST, Mutant, expression, has_run, last_name, parsed
+from .mutant import (
+    AIMED,
+    FIRST,
+    Mutant,
+    braced,
+    expression,
+    has_run,
+    last_name,
+    local_names,
+    parsed,
+    path_of,
+)
 
-_MAX_ATTRIBUTES, _MAX_PARTS = 6, 6
+_MAX_ATTRIBUTES, _MAX_PARTS, _MAX_ADDED = 6, 6, 6
+_BY_KEY = "get", "setdefault", "pop"
+"""Methods whose first argument is a key."""
 _KEY = "key"
 """Part of the name of a variable that things are kept by."""
 
@@ -43,6 +57,65 @@ def other_keys(function, executed):
             for index, one in enumerate(key.elts[:_MAX_PARTS]):
                 rest = [*key.elts[:index], *key.elts[index + 1 :]]
                 yield Mutant(key, {"elts": rest}, key, FIRST, "without {} in the key {}", one, key)
+
+
+def wider_keys(function, executed):
+    """Yield changes of the key by which a function both looks something up and keeps it: with one more of its variables in it.
+
+    Not where the container is a variable of its own, which knows no other call.
+    """
+    names = [one for one in local_names(function) if one not in ("self", "cls")]
+    found = {}
+    for node in ast.walk(function):
+        for of, key, is_written in _uses_of_keys(node):
+            path = path_of(of)
+            if path and path not in names:
+                _, used = found.setdefault((path, ast.dump(key)), (key, set()))
+                used.add(is_written)
+    for (path, dump), (key, used) in found.items():
+        if len(used) < 2 or key.lineno not in executed:
+            continue
+        known = {one.id for one in ast.walk(key) if isinstance(one, ast.Name)}
+        for name in [one for one in names if one not in known][:_MAX_ADDED]:
+            body = [_Keyed(path, dump, name).visit(copy.deepcopy(one)) for one in function.body]
+            told = "with `" + name + "` in the key {} of `" + braced(path) + "`"
+            yield Mutant(function, {"body": body}, key, FIRST, told, key)
+
+
+def _uses_of_keys(node):
+    """Yield (container, key, True where it is written)."""
+    if isinstance(node, ast.Subscript) and not isinstance(index_of(node), ast.Slice):
+        yield node.value, index_of(node), isinstance(node.ctx, ast.Store)
+    elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+        yield node.comparators[0], node.left, False
+    elif isinstance(node, ast.Call) and getattr(node.func, "attr", None) in _BY_KEY and node.args:
+        yield node.func.value, node.args[0], False
+        if node.func.attr == "setdefault":
+            yield node.func.value, node.args[0], True
+
+
+class _Keyed(ast.NodeTransformer):
+    """Adds a variable to a key of a container, but for an object that equals none but itself: as good as no container."""
+
+    def __init__(self, path, dump, name):
+        self._path, self._dump, self._name = path, dump, name
+
+    def visit(self, node):
+        for of, key, _ in _uses_of_keys(node):
+            if path_of(of) == self._path and ast.dump(key) == self._dump:
+                self._widen(node, key)
+                break
+        return self.generic_visit(node)
+
+    def _widen(self, node, key):
+        added = f"{self._name} if type({self._name}).__eq__ is not object.__eq__ else None"
+        wider = expression(f"(_key, {added})", key, _key=key)
+        if isinstance(node, ast.Subscript):
+            node.slice = expression("_[_key]", key, _key=wider).slice
+        elif isinstance(node, ast.Compare):
+            node.left = wider
+        else:
+            node.args[0] = wider
 
 
 def _keys_in(node):
