@@ -14,6 +14,8 @@ _MANY = 12
 _MAX_CHANGE = 180
 _MORE = 15
 """One of so many other tests may fail more than with the best change."""
+_LITTLE_HARM, _HARM = 2, 10
+"""So many other tests, or one of so many, may fail with the best change; else it only hides the failure, unless it mends one."""
 
 
 def select_changes(found: Mutation | None) -> list[CodeChange]:
@@ -24,6 +26,8 @@ def select_changes(found: Mutation | None) -> list[CodeChange]:
     if found is None or not found.changes:
         return []
     best = found.changes[0]
+    if best.broken > max(_LITTLE_HARM, found.others / _HARM) and not best.mended:
+        return []
     most = best.broken + found.others / _MORE
     by_function: dict[tuple[str, str], list[CodeChange]] = {}
     for one in found.changes:

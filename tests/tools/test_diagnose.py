@@ -746,6 +746,15 @@ def test_how_many_of_the_tests_that_fail_too_a_change_mends() -> None:
     )
 
 
+@pytest.mark.parametrize(("broken", "mended", "is_told"), [(3, 0, True), (4, 0, False), (9, 1, True)])
+def test_changes_that_break_many_tests_and_mend_no_other_are_not_told(
+    broken: int, mended: int, is_told: bool
+) -> None:
+    change = {**CHANGE, "broken": broken, "mended": mended}
+    mutation = {"tried": 9, "passing": 1, "others": 30, "failing": 2, "changes": [change]}
+    assert ("Cart.add" in diagnosis(mutation=mutation)) is is_told
+
+
 def test_that_no_change_makes_the_test_pass_is_told() -> None:
     assert diagnosis(mutation={"tried": 40}) == "no small change makes the test pass (40 tried)"
 

@@ -230,6 +230,12 @@ def g(n, m):
 """
 
 
+@pytest.mark.parametrize("parameters", ["n, flag=False", "n, *, flag=False"])
+def test_the_other_flag_by_default(parameters: str) -> None:
+    text = f"def f({parameters}):\n    return n if flag else -n\n"
+    assert (2, "with `flag=True` by default") in changes(text, "f(3) == 3")
+
+
 @pytest.mark.parametrize(
     ("expected", "change"),
     [

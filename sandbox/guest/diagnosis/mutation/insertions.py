@@ -61,7 +61,7 @@ def insertions_of(function, executed, definitions):
 
 
 def _copies_of_parameters(node, names, ends):
-    """With copies of the arguments that it changes."""
+    """With copies of the arguments that it changes, with an empty container of each call's own, with the other flag by default."""
     changed = {}
     for one in ast.walk(node):
         if isinstance(one, (ast.Subscript, ast.Attribute)) and not isinstance(one.ctx, ast.Load):
@@ -74,10 +74,14 @@ def _copies_of_parameters(node, names, ends):
         if name in changed and name not in ("self", "cls"):
             yield ends.at_start(copying(name), AIMED, f"with a copy of its argument `{name}`")
     optional = [*node.args.posonlyargs, *node.args.args][-len(node.args.defaults) :]
-    for one, value in zip(optional, node.args.defaults):
+    defaults = [*zip(optional, node.args.defaults), *zip(node.args.kwonlyargs, node.args.kw_defaults)]
+    for one, value in defaults:
         if container_text(value):
             made = f"{one.arg} = {container_text(value)}"
             yield ends.at_start(made, AIMED, f"with `{made}` at its start")
+        elif type(getattr(value, "value", None)) is bool:
+            other = f"if {one.arg} is {value.value}: {one.arg} = {not value.value}"
+            yield ends.at_start(other, POSSIBLE, f"with `{one.arg}={not value.value}` by default")
 
 
 def _fresh_caches(node, ends):
