@@ -227,7 +227,8 @@ class _Reader:
             # A short block that has not run may be where a changed line belongs.
             long = [(first, last) for first, last in marks.unexecuted if last - first >= _MAX_SHORT_BLOCK]
             marks = marks.model_copy(update={"unexecuted": long})
-        text = cut_out(place, lines, marks, shown, named, values, self._longest(place))
+        is_cause = self._is_mended and not self._excerpts
+        text = cut_out(place, lines, marks, shown, named, values, self._longest(place), is_cause=is_cause)
         for fewer in (named, named[:1]) if self._excerpts else ():
             if len(text) > self._room:
                 text = cut_out(place, lines, marks, shown, fewer, values, min(self._room, _MAX_REST))

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from sandbox.session.diagnosis import Link, ObjectClass, Place
 from sandbox.session.workspace import Marks
 from tools._text import (
+    SHORT_DOCSTRING,
     fold_unexecuted,
     function_docstring,
     has_run,
@@ -36,6 +37,8 @@ _MAX_ABOVE = 300
 """Lines above a named one that are searched for where its names are bound."""
 _MAX_DOCSTRING = 5000
 """Characters of a docstring that is left out for the rest of a function to be shown whole."""
+_DOCSTRING_OF_CAUSE = 14
+"""Lines of a docstring up to which it is shown in the function that a fault is most likely in."""
 _MAX_LINE = 160
 MAX_SMALL_FILE = 2400
 _PARTS = ", parts"
@@ -56,11 +59,13 @@ def cut_out(
     named: Sequence[int],
     values: Mapping[int, str],
     longest: int = MAX_FUNCTION,
+    *,
+    is_cause: bool = False,
 ) -> str:
     """The function of a place with the `values` at its lines; of a long one the lines with values nearest to the place.
 
     Without values, of a long one the lines around the place and around those `named` near it. "" if a line of it is shown,
-    or it is not there.
+    or it is not there. `is_cause`: a docstring that is not long tells how it should be.
     """
     first, last = find_span(place, lines, marks) or (0, -1)
     if not first or any(first <= line <= last for line in shown):
@@ -70,7 +75,8 @@ def cut_out(
     if sum(map(len, source)) <= _MAX_DOCSTRING + longest:
         blocks = marks.unexecuted if has_run(marks.unexecuted, first, source) else []
         is_refused = isinstance(place, Link) and place.refused  # its docstring tells of its arguments
-        docstrings = () if is_refused else function_docstring(source)
+        longer_than = _DOCSTRING_OF_CAUSE if is_cause else SHORT_DOCSTRING
+        docstrings = () if is_refused else function_docstring(source, longer_than)
         folds = fold_unexecuted(blocks, first, last, docstrings)
         whole = _annotate(f"{head}\n{number_folded(source, first, folds)}", values)
         if len(whole) <= longest:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-_SHORT_DOCSTRING = 5
+SHORT_DOCSTRING = 5
 _LONG_DOCSTRING = 7
 # Controls but tab and line ends, line and paragraph separators, marks of direction, invisible characters. Joiners of
 # letters are left: scripts and emoji need them.
@@ -110,10 +110,10 @@ def number_without_docstring(lines: Sequence[str], first: int) -> str:
     return number_folded(lines, first, [Fold(one, is_docstring=True) for one in function_docstring(lines)])
 
 
-def function_docstring(lines: Sequence[str]) -> Iterator[range]:
-    """Yield the indexes of the docstring of a function, if it has more than five lines."""
+def function_docstring(lines: Sequence[str], longer_than: int = SHORT_DOCSTRING) -> Iterator[range]:
+    """Yield the indexes of the docstring of a function, if it has more than five lines, or so many."""
     start, end = _docstring(lines)
-    if end - start > _SHORT_DOCSTRING:
+    if end - start > longer_than:
         yield range(start, end)
 
 

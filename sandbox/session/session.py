@@ -482,7 +482,9 @@ class Session:
 
     async def _compare(self, run: Evaluation) -> Evaluation:
         counts = {kind: run.counts.get(outcome, 0) for kind, outcome in _COUNTED.items()}
-        changes = compare(self.metadata.outcomes, {test.id: test.outcome for test in run.tests})
+        before = {self.diagnosed: "failed"} if self.diagnosed else {}
+        before.update(self.metadata.outcomes)
+        changes = compare(before, {test.id: test.outcome for test in run.tests})
         await self.save_metadata(replace(self.metadata, outcomes=latest_outcomes(changes.outcomes)))
         return run.model_copy(update={**counts, "fixed": changes.fixed, "broken": changes.broken})
 

@@ -303,6 +303,19 @@ async def test_what_the_test_names_of_its_file_is_shown(
     assert text.endswith("\nmore of the test:\ntest_shop.py RATES\n3\tRATES = {'de': 7}")
 
 
+async def test_the_run_after_an_edit_names_the_diagnosed_test_as_fixed(make_repo: MakeRepo) -> None:
+    tests = (
+        "from shop import rate\n\ndef test_rate():\n    assert rate() == 1\n\ndef test_other():\n    pass\n"
+    )
+    edit = {"path": "shop.py", "old_code": "return 2", "new_code": "return 1", "run": "tests"}
+    _, run = await answers(
+        make_repo({"shop.py": "def rate():\n    return 2\n", "test_shop.py": tests}),
+        ("diagnose", {"test": "test_shop.py::test_rate"}),
+        ("rewrite", edit),
+    )
+    assert run.endswith("\n2 passed (exit code 0)\nfixed since the last run: test_shop.py::test_rate")
+
+
 async def test_other_failing_tests_are_named(make_repo: MakeRepo) -> None:
     tests = TESTS + "".join(
         f"\n\ndef test_more_{number}():\n    assert not {number + 1}\n" for number in range(5)
@@ -1054,6 +1067,21 @@ async def test_beside_a_change_that_harms_no_other_test_one_short_function_is_sh
     session = Workspace(shop=source + "\n" + "# more\n" * 500)
     excerpts = await read_excerpts(session, found, [], 3000)  # type: ignore[arg-type] - all that it uses of one
     assert [one.function for one in excerpts] == told
+
+
+@pytest.mark.parametrize(("length", "broken", "is_shown"), [(14, 0, True), (15, 0, False), (14, 1, False)])
+async def test_a_docstring_of_the_function_that_is_mostly_the_cause_is_shown(
+    length: int, broken: int, is_shown: bool
+) -> None:
+    docstring = "\n".join(['    """The contract.', *["    more"] * (length - 2), '    """'])
+    source = f"def total(lines):\n{docstring}\n    return lines\n\n"
+    change = {"path": "shop.py", "line": length + 2, "function": "total", "ran": 9, "broken": broken}
+    mutation = {"tried": 9, "passing": 1, "others": 9, "changes": [{**change, "change": "without `lines`"}]}
+    found = Diagnosis.model_validate({"mutation": mutation})
+    session = Workspace(shop=source + "# more\n" * 500)
+    (excerpt,) = await read_excerpts(session, found, [], 1000)  # type: ignore[arg-type] - all that it uses of one
+    assert ("The contract." in excerpt.text) is is_shown
+    assert (f"… {length} lines of docstring" in excerpt.text) is not is_shown
 
 
 async def test_beside_changes_there_is_room_for_the_function_that_shares_an_object(

@@ -113,6 +113,8 @@ def holds(tree: ast.Module, expected: str) -> bool:
     [
         ("if n > 2:\n        n -= 1\n    return n", "f(3) == 3", (2, "if `n > 2` were false")),
         ("return n < 3", "f(3)", (2, "with `<=` in `n < 3`")),
+        ("return n != 4", "f(3) and not f(5)", (2, "with `<` in `n != 4`")),
+        ("return n == 4", "f(4) and f(5)", (2, "with `>=` in `n == 4`")),
         ("return n > 0 and n < 3", "f(3)", (2, "without `n < 3` in `n > 0 and n < 3`")),
         ("return n | 1", "f(3) == 2", (2, "with `^` in `n | 1`")),
         ("return n + 1", "f(3) == 5", (2, "with `2` for `1`")),
@@ -159,12 +161,12 @@ def holds(tree: ast.Module, expected: str) -> bool:
         (ENTRIES, "f(3) == (False, 0)", (4, "if `a[n]` made no entry where there is none")),
         ("a = dict.fromkeys([1, n], [])\n    a[n].append(1)\n    return a[1]", "f(3) == []", (2, OF_ITS_OWN)),
         ("return 'a b c'.split(' ')[-1]", "f(3) == 'b c'", (2, "only once in `'a b c'.split(' ')`")),
-        ("return ' a '.strip()", "f(3) == 'a '", (2, "with `lstrip` in `' a '.strip()`")),
-        ("import math\n    return math.floor(n / 2)", "f(3) == 2", (3, "with `ceil` in `math.floor(n / 2)`")),
-        ("import re\n    return bool(re.match('b', 'ab'))", "f(3)", (3, "with `search` in `re.match('b', 'ab')`")),
+        ("return ' a '.strip()", "f(3) == 'a '", (2, "with `lstrip` for `strip` in `' a '.strip()`")),
+        ("import math\n    return math.floor(n / 2)", "f(3) == 2", (3, "with `ceil` for `floor` in `math.floor(n / 2)`")),
+        ("import re\n    return bool(re.match('b', 'ab'))", "f(3)", (3, "with `search` for `match` in `re.match('b', 'ab')`")),
         ("a = [1]\n    a.insert(0, n)\n    return a", "f(3) == [1, 3]", (3, "with `n` at the end in `a.insert(0, n)`")),
         ("a = [1, n]\n    return a.pop()", "f(3) == 1", (3, "with the first one in `a.pop()`")),
-        ("a = []\n    a.append([n])\n    return a", "f(3) == [3]", (3, "with `extend` in `a.append([n])`")),
+        ("a = []\n    a.append([n])\n    return a", "f(3) == [3]", (3, "with `extend` for `append` in `a.append([n])`")),
         ("return list(range(n))", "f(1) == [0, 1]", (2, "with `+ 1` after `n` in `range(n)`")),
         ("return list(range(n, 5))", "f(3) == [2, 3, 4]", (2, "with `- 1` after `n` in `range(n, 5)`")),
         ("return [i for i in (n, 1)]", "f(3) == [1, 3]", (2, "with `(n, 1)` sorted")),
@@ -790,7 +792,7 @@ def f(n):
         found[one] = number
     return found
 """),
-        ("f('a b c') == 3", (2, "with `rfind` in `n.find(' ')`"), """\
+        ("f('a b c') == 3", (2, "with `rfind` for `find` in `n.find(' ')`"), """\
 def f(n):
     return n.find(' ')
 """),

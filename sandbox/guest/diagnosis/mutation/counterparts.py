@@ -31,8 +31,9 @@ def counterparts(node, names):
     )  # both give the same
     if (is_method or name in _OF_NAMES) and not is_unlimited:
         for other in _counterparts_of(name):
-            field = "attr" if is_method else "id"
-            yield Mutant(node.func, {field: other}, node, LIKELY, "with `" + other + "` in {}", node)
+            fields = {"attr" if is_method else "id": other}
+            text = "with `" + other + "` for `" + name + "` in {}"
+            yield Mutant(node.func, fields, node, LIKELY, text, node)
     if is_method and not node.keywords and len(node.args) == _PARTS.get(name, -1):
         once = {"args": [*node.args, expression("1", node)]}
         yield Mutant(node, once, node, AIMED, "only once in {}", node)
