@@ -21,7 +21,8 @@ _LITTLE_HARM, _HARM = 2, 10
 def select_changes(found: Mutation | None) -> list[CodeChange]:
     """Select the changes that are told: of few functions, with which the fewest other tests fail.
 
-    If the best one mends other tests that fail, of those which do.
+    If the best one mends other tests that fail, of those which mend at least half as many. Those that only make unequal objects
+    equal are left out behind others.
     """
     if found is None or not found.changes:
         return []
@@ -31,12 +32,17 @@ def select_changes(found: Mutation | None) -> list[CodeChange]:
     most = best.broken + found.others / _MORE
     by_function: dict[tuple[str, str], list[CodeChange]] = {}
     for one in found.changes:
-        if one.broken <= most and (one.mended or not best.mended):
+        if one.broken <= most and 2 * one.mended >= best.mended and (_compares(best) or not _compares(one)):
             by_function.setdefault((one.path, one.function), []).append(one)
     if len(by_function) >= _MANY:
         return []
     few = list(by_function.values())[:_MAX_FUNCTIONS]
     return [one for of_function in few for one in _on_different_lines(of_function)]
+
+
+def _compares(one: CodeChange) -> bool:
+    """True for a change of a method by which objects are compared, as the test does with its result."""
+    return one.function.rpartition(".")[2] in ("__eq__", "__ne__")
 
 
 def is_mending(changes: Sequence[CodeChange], found: Mutation | None) -> bool:

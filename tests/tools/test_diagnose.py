@@ -768,6 +768,19 @@ def test_changes_that_break_many_tests_and_mend_no_other_are_not_told(
     assert ("Cart.add" in diagnosis(mutation=mutation)) is is_told
 
 
+@pytest.mark.parametrize(
+    ("other", "is_told"),
+    [({"mended": 2}, True), ({"mended": 1}, False), ({"mended": 4, "function": "Cart.__eq__"}, False)],
+)
+def test_changes_that_mend_less_or_only_make_unequal_objects_equal_are_not_told_behind_a_better_one(
+    other: dict[str, Any], is_told: bool
+) -> None:
+    changes = [{**CHANGE, "mended": 4}, {**CHANGE, "function": "Cart.total", "line": 9, **other}]
+    mutation = {"tried": 9, "passing": 2, "others": 30, "failing": 4, "changes": changes}
+    assert ("cart.py:9" in diagnosis(mutation=mutation)) is is_told
+    assert "cart.py:9" in diagnosis(mutation={**mutation, "changes": changes[1:]})
+
+
 def test_that_no_change_makes_the_test_pass_is_told() -> None:
     assert diagnosis(mutation={"tried": 40}) == "no small change makes the test pass (40 tried)"
 
