@@ -51,6 +51,8 @@ _MAX_ATTRIBUTES = 2
 _MAX_FAILURE = 100
 _MAX_COMPARISON = 1500
 _MAX_LENGTH = 2500
+_MAX_OTHERS = 500
+"""Characters of the names of other functions that ran."""
 
 
 def render_diagnosis(found: Diagnosis) -> str:
@@ -76,6 +78,7 @@ def render_diagnosis(found: Diagnosis) -> str:
         *(_alike_line(one) for one in recording.alike if one.of in named),
         *_chain_text(recording, len(shown.links)),
         *_calls_text(shown.calls, recording, found.spectrum or Spectrum()),
+        *([] if shown.is_sure or shown.changes else _others_text(shown.calls, recording)),
         *([] if shown.is_sure else findings),
         *map(_failing_line, select_failing(found, shown)),
         *_notes(found, recording),
@@ -413,6 +416,20 @@ def _calls_text(calls: list[Call], recording: Recording, spectrum: Spectrum) -> 
     head = f"calls that matter most, of {number}{beside}:"
     lines = (_call_line(one, rare.get((one.path, one.function))) for one in calls)
     return [head, *lines]
+
+
+def _others_text(calls: Sequence[Call], recording: Recording) -> list[str]:
+    """The names of other functions that have run, by file: without a change that helps, one of them is looked at next."""
+    told = {(one.path, one.function) for one in calls}
+    by_path, left = dict[str, list[str]](), _MAX_OTHERS
+    for one in recording.ran:
+        if (one.path, one.function) not in told:
+            left -= len(one.function) + 2 + (0 if one.path in by_path else len(one.path) + 2)
+            if left < 0:
+                break
+            by_path.setdefault(one.path, []).append(one.function)
+    files = (f"{path}: {', '.join(dict.fromkeys(names))}" for path, names in by_path.items())
+    return [f"others that ran, the most suspect first: {'; '.join(files)}"] if by_path else []
 
 
 def _call_line(one: Call, rare: Suspect | None) -> str:

@@ -254,6 +254,8 @@ class Recording(GuestData):
     """Lines that have called suspect functions, with the place of the called one."""
     functions: Number = 0
     """Number of functions that the test has called."""
+    ran: Annotated[list[Place], Field(max_length=100)] = []
+    """The first of these, the most suspect first, with the line that each begins at."""
     suspects: Annotated[list[Suspect], Field(max_length=100)] = []
     """The spectrum's suspects in a better order."""
     problems: Annotated[list[Text], Field(max_length=20)] = []

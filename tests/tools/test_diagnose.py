@@ -781,6 +781,21 @@ def test_changes_that_mend_less_or_only_make_unequal_objects_equal_are_not_told_
     assert "cart.py:9" in diagnosis(mutation={**mutation, "changes": changes[1:]})
 
 
+def test_without_a_change_other_functions_that_ran_are_named_by_file() -> None:
+    ran = [
+        {"path": path, "line": 3, "function": name}
+        for path, name in (("a.py", "f"), ("b.py", "C.g"), ("a.py", "told"), ("a.py", "h"))
+    ]
+    calls = [{"path": "a.py", "line": 3, "function": "told", "score": 1}]
+    recording = {"ran": [*ran, *({**ran[0], "function": "x" * number} for number in range(9, 99))]}
+    text = diagnosis(recording={**recording, "calls": calls}, mutation={"tried": 9})
+    line = text.splitlines()[-1]
+    assert line.startswith("others that ran, the most suspect first: a.py: f, h, xxxxxxxxx, ")
+    assert line.endswith("; b.py: C.g") and len(line) < 600
+    mutation = {"tried": 9, "passing": 1, "changes": [CHANGE]}
+    assert "others that ran" not in diagnosis(recording=recording, mutation=mutation)
+
+
 def test_that_no_change_makes_the_test_pass_is_told() -> None:
     assert diagnosis(mutation={"tried": 40}) == "no small change makes the test pass (40 tried)"
 

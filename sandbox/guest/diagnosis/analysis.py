@@ -30,6 +30,8 @@ _TEXT = re.compile(r"(['\"])(.*?)\1")
 _MIN_TEXT = 6
 """Characters of a text in source below which it may appear anywhere."""
 _MAX_ALIKE = 2
+_MAX_RAN = 40
+"""Functions that are named, of those that have run."""
 """Functions with the same code as another one; more of them are a pattern of the program."""
 _COUNTING = ("len", "count", "sum", "index", "find")
 _TELLING = 1.2
@@ -367,6 +369,7 @@ class _Analysis:
             "functions": functions,
             "helpers": [{**self._place(entered), "by": self._place(caller)} for entered, caller in helpers],
             "callers": [{**self._place(caller), "by": self._place(entered)} for caller, entered in callers],
+            "ran": [self._place(entered) for entered in order[:_MAX_RAN]],
             "ranking": [
                 [self._job.relative(site.scope.filename), site.line] for site in map(self._events.site, order)
             ],
