@@ -18,6 +18,7 @@ from sandbox.session.diagnosis import (
     Found,
     Kept,
     Link,
+    Mutation,
     OnlyCall,
     Parting,
     Place,
@@ -78,9 +79,9 @@ def render_diagnosis(found: Diagnosis) -> str:
         *(_alike_line(one) for one in recording.alike if one.of in named),
         *_chain_text(recording, len(shown.links)),
         *_calls_text(shown.calls, recording, found.spectrum or Spectrum()),
-        *([] if shown.is_sure or shown.changes else _others_text(shown.calls, recording)),
         *([] if shown.is_sure else findings),
         *map(_failing_line, select_failing(found, shown)),
+        *([] if shown.is_sure or shown.changes else _others_text(found.mutation, shown.calls, recording)),
         *_notes(found, recording),
     ]
     texts = [
@@ -418,8 +419,10 @@ def _calls_text(calls: list[Call], recording: Recording, spectrum: Spectrum) -> 
     return [head, *lines]
 
 
-def _others_text(calls: Sequence[Call], recording: Recording) -> list[str]:
-    """The names of other functions that have run, by file: without a change that helps, one of them is looked at next."""
+def _others_text(mutation: Mutation | None, calls: Sequence[Call], recording: Recording) -> list[str]:
+    """The names of other functions that have run, by file: where no change has helped, one of them is looked at next."""
+    if mutation is None or not mutation.tried:
+        return []
     told = {(one.path, one.function) for one in calls}
     by_path, left = dict[str, list[str]](), _MAX_OTHERS
     for one in recording.ran:

@@ -134,6 +134,8 @@ class _Reader:
         self._files: dict[str, tuple[list[str], Marks]] = {}
         self._excerpts: list[Excerpt] = []
         self._seen: set[tuple[str, tuple[int, int]]] = set()
+        self._calling: set[tuple[str, int]] = set()
+        """Lines whose calls say what a change does: the changed ones, and where one of their variables is set."""
 
     async def read(self) -> list[Excerpt]:
         """Read the wanted functions, short ones around them, and other lines with the state that changes are about."""
@@ -258,6 +260,8 @@ class _Reader:
 
         Of lines on which named ones depend, before the other lines of the first functions shown.
         """
+        self._calling = {(one.path, one.line) for one in self._changes}
+        self._calling.update(line for one in self._changes if (line := self._bound_before(one)) is not None)
         about = [line for places in self._wanted[:_AT_LENGTH] for line in self._lines_about(places)]
         about += [line for one in self._excerpts[:_AT_LENGTH] for line in one.lines()]
         order = {line: number for number, line in reversed(list(enumerate(about)))}
@@ -268,11 +272,8 @@ class _Reader:
         return [*by_change, *self._callers, *others]
 
     def _is_called_by_change(self, one: Helper) -> bool:
-        """True if a changed line calls it, or the line before it that sets one of its variables."""
-        return any(
-            (one.by.path, one.by.line) in ((each.path, each.line), self._bound_before(each))
-            for each in self._changes
-        )
+        """True if a changed line calls it, or the last line before it that sets one of its variables."""
+        return (one.by.path, one.by.line) in self._calling
 
     def _bound_before(self, change: CodeChange) -> tuple[str, int] | None:
         """The last line before a change, in its function, that sets a variable of it."""

@@ -14,8 +14,10 @@ _MANY = 12
 _MAX_CHANGE = 180
 _MORE = 15
 """One of so many other tests may fail more than with the best change."""
-_LITTLE_HARM, _HARM = 2, 10
-"""So many other tests, or one of so many, may fail with the best change; else it only hides the failure, unless it mends one."""
+_LITTLE_HARM = 2
+"""Other tests that may fail with a change; with more it only hides the failure, unless it mends one, or these are few of many."""
+_HARM = 10
+"""One of so many other tests that run with a change may fail with it, too."""
 
 
 def select_changes(found: Mutation | None) -> list[CodeChange]:
@@ -26,12 +28,15 @@ def select_changes(found: Mutation | None) -> list[CodeChange]:
     """
     if found is None or not found.changes:
         return []
-    best = found.changes[0]
-    if best.broken > max(_LITTLE_HARM, found.others / _HARM) and not best.mended:
+    harmless = [
+        one for one in found.changes if one.mended or one.broken <= max(_LITTLE_HARM, one.ran / _HARM)
+    ]
+    if not harmless:
         return []
+    best = harmless[0]
     most = best.broken + found.others / _MORE
     by_function: dict[tuple[str, str], list[CodeChange]] = {}
-    for one in found.changes:
+    for one in harmless:
         if one.broken <= most and 2 * one.mended >= best.mended and (_compares(best) or not _compares(one)):
             by_function.setdefault((one.path, one.function), []).append(one)
     if len(by_function) >= _MANY:

@@ -111,7 +111,7 @@ def number_without_docstring(lines: Sequence[str], first: int) -> str:
 
 
 def function_docstring(lines: Sequence[str], longer_than: int = SHORT_DOCSTRING) -> Iterator[range]:
-    """Yield the indexes of the docstring of a function, if it has more than five lines, or so many."""
+    """Yield the indexes of the docstring of a function, if it has more than `longer_than` lines."""
     start, end = _docstring(lines)
     if end - start > longer_than:
         yield range(start, end)

@@ -109,7 +109,7 @@ async def diagnose(
     else:
         text, found = await _diagnose(session, report, stop, entrypoint, end, against, in_order=in_order)
     if found is not None:
-        session.diagnosed = stop.test
+        session.diagnosed = session.newly_diagnosed = stop.test
     shown = await in_thread(_with_last_output, stop_answer(stop, session), documents.output_hint(session))
     if stop.test == test and not in_order:
         shown = shown.model_copy(update={"test": None})  # the client has named it

@@ -51,6 +51,11 @@ def compare(before: Mapping[str, str], now: Mapping[str, str]) -> Changes:
     )
 
 
+def find_test(name: str, tests: Iterable[str]) -> str | None:
+    """Return the id that a test has among `tests`, by its id or its dotted name; None if it is none of them."""
+    return next((test for test in tests if name in (test, _name(test))), None)
+
+
 def _with_members(groups: set[str], tests: Iterable[str]) -> list[str]:
     """Return those of `groups` that contain one of `tests`."""
     if not groups:

@@ -33,7 +33,7 @@ from sandbox.session.debugger import Debugger
 from sandbox.session.expiry import Expiry
 from sandbox.session.guest_data import GuestData, Long, Seconds, Short, validate
 from sandbox.session.metadata import SessionMetadata, latest_outcomes, parse_metadata
-from sandbox.session.outcomes import compare
+from sandbox.session.outcomes import compare, find_test
 from sandbox.session.output import Output
 from sandbox.session.results import Evaluation, ExecResult
 from sandbox.session.workspace import Workspace
@@ -123,6 +123,8 @@ class Session:
         self.metadata = SessionMetadata()
         self.diagnosed: str | None = None
         """The test whose failure was diagnosed last."""
+        self.newly_diagnosed: str | None = None
+        """The same, until a run has told its outcome since."""
         self.debugger = Debugger(self.request)
         self.output = Output(self.request)
         self.workspace = Workspace(self.request, PurePosixPath("/workspace"))
@@ -482,9 +484,11 @@ class Session:
 
     async def _compare(self, run: Evaluation) -> Evaluation:
         counts = {kind: run.counts.get(outcome, 0) for kind, outcome in _COUNTED.items()}
-        before = {self.diagnosed: "failed"} if self.diagnosed else {}
-        before.update(self.metadata.outcomes)
-        changes = compare(before, {test.id: test.outcome for test in run.tests})
+        now, before = {test.id: test.outcome for test in run.tests}, self.metadata.outcomes
+        diagnosed = find_test(self.newly_diagnosed, now) if self.newly_diagnosed else None
+        if diagnosed is not None:
+            before, self.newly_diagnosed = {**before, diagnosed: "failed"}, None
+        changes = compare(before, now)
         await self.save_metadata(replace(self.metadata, outcomes=latest_outcomes(changes.outcomes)))
         return run.model_copy(update={**counts, "fixed": changes.fixed, "broken": changes.broken})
 

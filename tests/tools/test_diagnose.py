@@ -316,6 +316,27 @@ async def test_the_run_after_an_edit_names_the_diagnosed_test_as_fixed(make_repo
     assert run.endswith("\n2 passed (exit code 0)\nfixed since the last run: test_shop.py::test_rate")
 
 
+async def test_a_diagnosed_unittest_test_is_told_as_fixed_once(make_repo: MakeRepo) -> None:
+    head = "import unittest\nfrom shop import rate\nclass Case(unittest.TestCase):\n"
+    tests = head + "    def test_rate(self):\n        self.assertEqual(rate(), 1)\n"
+    broken = {"path": "shop.py", "old_code": "return 1", "new_code": "return 2"}
+    edit = {"path": "shop.py", "old_code": "return 2", "new_code": "return 1", "run": "tests"}
+    entrypoint = "python -m unittest"
+    *_, run, again, nothing = await answers(
+        make_repo({"shop.py": "def rate():\n    return 1\n", "test_shop.py": tests}),
+        ("start_session", {"entrypoint": entrypoint}),
+        ("eval", {}),
+        ("rewrite", broken),
+        ("diagnose", {"test": "test_shop.Case.test_rate"}),
+        ("rewrite", edit),
+        ("eval", {}),
+        ("diagnose", {}),
+    )
+    assert run.endswith("\nfixed since the last run: test_rate (test_shop.Case.test_rate)")
+    assert again == "1 passed (exit code 0)"
+    assert "test_rate" not in nothing
+
+
 async def test_other_failing_tests_are_named(make_repo: MakeRepo) -> None:
     tests = TESTS + "".join(
         f"\n\ndef test_more_{number}():\n    assert not {number + 1}\n" for number in range(5)
@@ -766,6 +787,14 @@ def test_changes_that_break_many_tests_and_mend_no_other_are_not_told(
     change = {**CHANGE, "broken": broken, "mended": mended}
     mutation = {"tried": 9, "passing": 1, "others": 30, "failing": 2, "changes": [change]}
     assert ("Cart.add" in diagnosis(mutation=mutation)) is is_told
+
+
+def test_a_change_that_breaks_many_tests_hides_none_that_mends_others() -> None:
+    harmful = {**CHANGE, "broken": 8}
+    better = {**CHANGE, "function": "Cart.total", "broken": 9, "mended": 2}
+    mutation = {"tried": 9, "passing": 2, "others": 30, "failing": 2, "changes": [harmful, better]}
+    text = diagnosis(mutation=mutation)
+    assert "Cart.total" in text and "Cart.add" not in text
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,9 @@ _MAX_WRITTEN = 2
 _TEXT = re.compile(r"(['\"])(.*?)\1")
 _MIN_TEXT = 6
 """Characters of a text in source below which it may appear anywhere."""
-_MAX_ALIKE = 2
 _MAX_RAN = 40
 """Functions that are named, of those that have run."""
+_MAX_ALIKE = 2
 """Functions with the same code as another one; more of them are a pattern of the program."""
 _COUNTING = ("len", "count", "sum", "index", "find")
 _TELLING = 1.2

@@ -143,7 +143,7 @@ class Connection:
         self.read()
 
     def read(self) -> None:
-        """Read up to a request and serve it while another thread reads on: no request waits until a thread wakes up."""
+        """Read up to a request and serve it in this thread, while another one reads on: a single request needs no switch of threads."""
         request = self._next_request()
         if request is not None:
             self._run(*request)

@@ -99,6 +99,18 @@ def changes(text: str, expected: str) -> list[tuple[int, str]]:
     return found
 
 
+def all_changes(text: str, words: str) -> list[tuple[str, int]]:
+    """Texts and lines of all changes of a module with some words in their texts."""
+    tree, lines = ast.parse(text), text.splitlines()
+    definitions = Definitions({"module.py": tree})
+    found = [
+        (mutant.describe(lines), mutant.line)
+        for function in functions_in("shop.py", tree)
+        for mutant in mutants_of(function, set(range(len(lines) + 1)), definitions)
+    ]
+    return [one for one in found if words in one[0]]
+
+
 def holds(tree: ast.Module, expected: str) -> bool:
     names: dict[str, Any] = {}
     try:
@@ -233,9 +245,10 @@ def g(n, m):
 
 
 @pytest.mark.parametrize("parameters", ["n, flag=False", "n, *, flag=False"])
-def test_the_other_flag_by_default(parameters: str) -> None:
+def test_the_other_value_of_a_flag_that_has_a_default(parameters: str) -> None:
     text = f"def f({parameters}):\n    return n if flag else -n\n"
-    assert (2, "with `flag=True` by default") in changes(text, "f(3) == 3")
+    for call in "f(3)", "f(3, flag=False)":
+        assert (2, "if `flag` were True where it is False") in changes(text, f"{call} == 3")
 
 
 @pytest.mark.parametrize(
@@ -246,9 +259,47 @@ def test_the_other_flag_by_default(parameters: str) -> None:
     ],
 )
 def test_a_key_by_which_too_little_is_told_apart(expected: str, change: tuple[int, str]) -> None:
-    found = changes(CACHED, expected)
-    assert change in found
-    assert not any("`seen`" in text for _, text in found)
+    assert change in changes(CACHED, expected)
+
+
+def test_keys_of_what_is_no_cache_are_left_as_they_are() -> None:
+    text = """\
+CACHE, ROWS = {}, []
+def f(n, m):
+    seen = {}
+    if n in seen:
+        seen[n] = seen[n] + m
+    ROWS[n] = ROWS[n] + m
+    if 0 in CACHE:
+        CACHE[0] = m
+    if n in CACHE:
+        del CACHE[n]
+def g(n, _key):
+    try:
+        return CACHE[n]
+    except KeyError:
+        CACHE[n] = _key
+"""
+    assert all_changes(text, " in the key ") == [("with `_key` in the key `n` of `CACHE`", 13)]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("return n.get(1) is None is n.get(2)", "asked for truth"),
+        ("return n.get(1) is None is n.get(2)", "for the key"),
+        ("x = n.get(1)\n    for x in n:\n        return x is None", "for the key"),
+        ("x = n.get(*n)\n    return x is None", "for the key"),
+        ("d = [0]\n    d[0] = collections.defaultdict(list)\n    return n[0][1:2], n.x()[2]", "no entry"),
+        ("d = collections.defaultdict(list)\n    return d[1:2], d[1:2, 3]", "no entry"),
+        ("return OtherDict.fromkeys(n, []), dict.fromkeys(*n, [])", "of its own"),
+        ("n.insert(False, 1)", "at the end in"),
+        ("n.pop(last=True)", "first one"),
+        ("for i in sorted(n):\n        for j in range(n):\n            pass", "` sorted"),
+    ],
+)
+def test_what_only_looks_like_what_is_changed_is_left_as_it_is(line: str, words: str) -> None:
+    assert not all_changes(f"import collections\ndef f(n):\n    {line}\n", words)
 
 
 @pytest.mark.parametrize(

@@ -87,17 +87,27 @@ def trip(text):
     assert [*told].index(mending) < [*told].index(at_once)
 
 
-def test_of_a_file_with_few_tests_changes_may_harm_those_of_its_folder(diagnose: Diagnose) -> None:
+@pytest.mark.parametrize("starts_thread", [False, True])
+def test_of_a_file_with_few_tests_changes_may_harm_those_of_its_folder(
+    diagnose: Diagnose, starts_thread: bool
+) -> None:
     shop = "def label(name):\n    name = name.strip()\n    return name.upper()\n"
     bad = "from shop import label\ndef test_bad():\n    assert label(' a') == 'a'\n"
-    others = "from shop import label\nimport pytest\n@pytest.mark.parametrize('number', range(6))\n"
+    others = "from shop import label\nimport pytest, threading, time\n"
+    if starts_thread:  # changes can't be tried beside it
+        others += "threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+    others += "@pytest.mark.parametrize('number', range(6))\n"
     others += "def test_upper(number):\n    assert label('a' * number) == 'A' * number\n"
     others += "def test_other():\n    assert label('a ') == 'a'\n"
     files = {"conftest.py": "", "shop.py": shop, "tests/test_bad.py": bad, "tests/test_others.py": others}
     found = diagnose(files, "tests/test_bad.py::test_bad", f"{PYTHON} -m pytest -q", mutate=True).mutation
     assert found is not None
-    assert (found.others, found.failing) == (6, 0)  # one of another file fails for whatever reason
-    assert {one.change: one.broken for one in found.changes}["with `name` for `name.upper()`"] == 5
+    told = {one.change: one.broken for one in found.changes}
+    if starts_thread:
+        assert (found.others, told["with `name` for `name.upper()`"]) == (0, 0)
+    else:
+        assert (found.others, found.failing) == (6, 0)  # one of another file fails for whatever reason
+        assert told["with `name` for `name.upper()`"] == 5
 
 
 def test_what_few_other_tests_have_run_with_and_what_does_nothing_any_more_come_later() -> None:

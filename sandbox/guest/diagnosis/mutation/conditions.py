@@ -69,9 +69,8 @@ def asked_for_none(node, names):
 
 def asked_for_truth(node, names):
     """With a test for truth where it is asked for None alone: an empty container or zero is to count as nothing."""
-    kind = type(node.ops[0])
-    if kind in (ast.Is, ast.IsNot) and getattr(node.comparators[0], "value", 0) is None:
-        sign = ast.Eq if kind is ast.IsNot else ast.NotEq
+    if is_compared_with_none(node):
+        sign = ast.Eq if isinstance(node.ops[0], ast.IsNot) else ast.NotEq
         fields = {
             "left": expression("bool(_it)", node, _it=node.left),
             "ops": [sign()],
@@ -88,7 +87,7 @@ def without_not(node, names):
 
 
 def operands(node, names):
-    """Without a part of an `and` or `or`, with its parts in the other order."""
+    """Without a part of an `and` or `or`, with the other one of these, with its parts in the other order."""
     is_all = isinstance(node.op, ast.And)
     has_whole_outcome = names.settled.get(node) == is_all  # then each part has it, too
     for index, one in enumerate(node.values if not has_whole_outcome else ()):
@@ -136,6 +135,13 @@ def only_outcome(node, executed):
     if is_left_out(node.body):
         return False
     return True if is_left_out(node.orelse) else None
+
+
+def is_compared_with_none(node):
+    """True for `x is None` and `x is not None`."""
+    other = node.comparators[0]
+    is_none = isinstance(other, ast.Constant) and other.value is None
+    return is_none and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot))
 
 
 def asked_by(test):

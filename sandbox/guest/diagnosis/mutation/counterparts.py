@@ -20,6 +20,8 @@ _PARTS = {"split": 1, "rsplit": 1, "replace": 2}
 """Method -> number of arguments before that which says how often."""
 _IN_ORDER = "list", "tuple", "join", "enumerate"
 """Functions for which the order matters."""
+_SORTED = "sorted", "range", "enumerate"
+"""Functions whose results are in order."""
 
 
 def counterparts(node, names):
@@ -37,10 +39,10 @@ def counterparts(node, names):
     if is_method and not node.keywords and len(node.args) == _PARTS.get(name, -1):
         once = {"args": [*node.args, expression("1", node)]}
         yield Mutant(node, once, node, AIMED, "only once in {}", node)
-    if is_method and name == "insert" and len(node.args) == 2 and getattr(node.args[0], "value", None) == 0:
+    if is_method and name == "insert" and len(node.args) == 2 and _is_zero(node.args[0]):
         last = {"func": expression("_to.append", node, _to=node.func.value), "args": node.args[1:]}
         yield Mutant(node, last, node, AIMED, "with {} at the end in {}", node.args[1], node)
-    if is_method and name == "pop" and not node.args:
+    if is_method and name == "pop" and not node.args + node.keywords:
         yield Mutant(node, {"args": [expression("0", node)]}, node, AIMED, "with the first one in {}", node)
     if name == "range" and not is_method:
         yield from _other_bounds(node)
@@ -50,8 +52,9 @@ def counterparts(node, names):
 
 def sorted_loops(node, names):
     """Yield changes of what a loop goes over: in order, in that of what a set was made of."""
-    taken = expression("sorted(_it)", node.iter, _it=node.iter)
-    yield Mutant(node, {"iter": taken}, node.iter, POSSIBLE, "with {} sorted", node.iter)
+    if last_name(getattr(node.iter, "func", None)) not in _SORTED:
+        taken = expression("sorted(_it)", node.iter, _it=node.iter)
+        yield Mutant(node, {"iter": taken}, node.iter, POSSIBLE, "with {} sorted", node.iter)
     if _is_set(node.iter):
         yield _ordered(node, "iter", node.iter)
 
@@ -67,6 +70,10 @@ def _other_bounds(node):
             other = expression(f"_it {sign} 1", bound, _it=bound)
             given = {"args": [*node.args[:index], other, *node.args[index + 1 :]]}
             yield Mutant(node, given, node, POSSIBLE, "with `" + sign + " 1` after {} in {}", bound, node)
+
+
+def _is_zero(node):
+    return isinstance(node, ast.Constant) and type(node.value) is int and node.value == 0
 
 
 def _is_set(node):

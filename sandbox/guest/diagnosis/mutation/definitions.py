@@ -48,7 +48,8 @@ class Definitions:
                 elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
                     self._add_alternatives(node)
                 elif isinstance(node, (ast.Assign, ast.AnnAssign)) and makes_entries(node.value):
-                    self.making_entries.update(last_name(target) for target, _ in _declared_in(node))
+                    found = (last_name(target) for target, _ in _declared_in(node))
+                    self.making_entries.update(name for name in found if name is not None)
                 for one in node.decorator_list if isinstance(node, DEFINITIONS) else ():
                     if is_cache(one):
                         self.cached.setdefault(node.name, []).append((node, one.lineno))

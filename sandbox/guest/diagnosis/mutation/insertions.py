@@ -61,7 +61,7 @@ def insertions_of(function, executed, definitions):
 
 
 def _copies_of_parameters(node, names, ends):
-    """With copies of the arguments that it changes, with an empty container of each call's own, with the other flag by default."""
+    """With copies of the arguments that it changes; of those with a default, a container of its own, the other flag."""
     changed = {}
     for one in ast.walk(node):
         if isinstance(one, (ast.Subscript, ast.Attribute)) and not isinstance(one.ctx, ast.Load):
@@ -81,7 +81,8 @@ def _copies_of_parameters(node, names, ends):
             yield ends.at_start(made, AIMED, f"with `{made}` at its start")
         elif type(getattr(value, "value", None)) is bool:
             other = f"if {one.arg} is {value.value}: {one.arg} = {not value.value}"
-            yield ends.at_start(other, POSSIBLE, f"with `{one.arg}={not value.value}` by default")
+            told = f"if `{one.arg}` were {not value.value} where it is {value.value}"
+            yield ends.at_start(other, POSSIBLE, told)
 
 
 def _fresh_caches(node, ends):

@@ -171,8 +171,8 @@ class _Names:
                 bound = {one.id for one in targets if isinstance(one, ast.Name)}
                 if _hands_out(node.value):
                     self.shared |= bound
-                for name in bound:
-                    self.looked_up[name] = looked_up(node.value) if name not in self.looked_up else None
+                found = looked_up(node.value)
+                self.looked_up.update({name: found for name in bound if found is not None})
             elif isinstance(node, ast.Name):
                 self.read.add(node.id)
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -182,6 +182,9 @@ class _Names:
             elif isinstance(node, ast.Constant) and type(node.value) is str:
                 if 0 < len(node.value) <= _MAX_SHORT and node.value not in self.texts:
                     self.texts.append(node.value)
+
+        bound = [*map(_bound_name, ast.walk(function))]
+        self.looked_up = {name: found for name, found in self.looked_up.items() if bound.count(name) == 1}
 
     def alike(self, name):
         """Variables with a word of this one's name: `new_index` for `old_index`."""
@@ -201,6 +204,13 @@ class _Names:
 
     def others(self, name):
         return [one for one in self.locals if one not in (name, "self", "cls")][:_MAX_NAMES]
+
+
+def _bound_name(node):
+    """The name that a node binds; None if it binds none."""
+    if isinstance(node, ast.arg):
+        return node.arg
+    return node.id if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) else None
 
 
 def _hands_out(value):

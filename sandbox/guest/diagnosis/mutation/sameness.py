@@ -9,6 +9,7 @@ import copy
 
 from ..syntax_trees import index_of, own_attribute
 from .definitions import assigned_in
+from .lookups import is_key
 from .mutant import (
     AIMED,
     FIRST,
@@ -25,6 +26,7 @@ from .mutant import (
 _MAX_ATTRIBUTES, _MAX_PARTS, _MAX_ADDED = 6, 6, 6
 _BY_KEY = "get", "setdefault", "pop"
 """Methods whose first argument is a key."""
+_READ, _WRITTEN, _ASKED = "read", "written", "asked for"
 _KEY = "key"
 """Part of the name of a variable that things are kept by."""
 
@@ -65,15 +67,21 @@ def wider_keys(function, executed):
     Not where the container is a variable of its own, which knows no other call.
     """
     names = [one for one in local_names(function) if one not in ("self", "cls")]
-    found = {}
+    found, elsewhere, is_tried = {}, set(), False
     for node in ast.walk(function):
-        for of, key, is_written in _uses_of_keys(node):
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            elsewhere.update(node.names)
+        is_tried |= isinstance(node, ast.Try)
+        for of, key, use in _uses_of_keys(node):
             path = path_of(of)
-            if path and path not in names:
-                _, used = found.setdefault((path, ast.dump(key)), (key, set()))
-                used.add(is_written)
-    for (path, dump), (key, used) in found.items():
-        if len(used) < 2 or key.lineno not in executed:
+            if path and is_key(key) and not isinstance(key, ast.Constant):
+                keys, uses = found.setdefault((path, ast.dump(key)), ([], set()))
+                keys.append(key)
+                uses.add(use)
+    for (path, dump), (keys, uses) in found.items():
+        key = next((one for one in keys if has_run(one, executed)), None)
+        is_kept = _WRITTEN in uses and (_ASKED in uses or (is_tried and _READ in uses))
+        if key is None or not is_kept or path in names and path not in elsewhere:
             continue
         known = {one.id for one in ast.walk(key) if isinstance(one, ast.Name)}
         for name in [one for one in names if one not in known][:_MAX_ADDED]:
@@ -83,19 +91,20 @@ def wider_keys(function, executed):
 
 
 def _uses_of_keys(node):
-    """Yield (container, key, True where it is written)."""
-    if isinstance(node, ast.Subscript) and not isinstance(index_of(node), ast.Slice):
-        yield node.value, index_of(node), isinstance(node.ctx, ast.Store)
+    """Yield (container, key, what is done with it)."""
+    if isinstance(node, ast.Subscript):
+        use = {ast.Store: _WRITTEN, ast.Load: _READ}.get(type(node.ctx))
+        yield node.value, index_of(node), use
     elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn)):
-        yield node.comparators[0], node.left, False
+        yield node.comparators[0], node.left, _ASKED
     elif isinstance(node, ast.Call) and getattr(node.func, "attr", None) in _BY_KEY and node.args:
-        yield node.func.value, node.args[0], False
+        yield node.func.value, node.args[0], _ASKED
         if node.func.attr == "setdefault":
-            yield node.func.value, node.args[0], True
+            yield node.func.value, node.args[0], _WRITTEN
 
 
 class _Keyed(ast.NodeTransformer):
-    """Adds a variable to a key of a container, but for an object that equals none but itself: as good as no container."""
+    """Adds a variable to a key of a container, but for an object that equals none but itself: nothing would be found again."""
 
     def __init__(self, path, dump, name):
         self._path, self._dump, self._name = path, dump, name
@@ -109,7 +118,7 @@ class _Keyed(ast.NodeTransformer):
 
     def _widen(self, node, key):
         added = f"{self._name} if type({self._name}).__eq__ is not object.__eq__ else None"
-        wider = expression(f"(_key, {added})", key, _key=key)
+        wider = expression("(_key, _added)", key, _key=key, _added=expression(added, key))
         if isinstance(node, ast.Subscript):
             node.slice = expression("_[_key]", key, _key=wider).slice
         elif isinstance(node, ast.Compare):

@@ -250,7 +250,7 @@ def _others_of(child):
 
 
 def _is_of_same_file(name, other):
-    """True for tests of one file, by their names in pytest; others have names of modules, and run by themselves."""
+    """True for tests of one file, and for those that pytest does not name: no others run with them."""
     return "::" not in name or name.partition("::")[0] == other.partition("::")[0]
 
 

@@ -18,7 +18,7 @@ _FEW = 5
 _WIDER_S = 15.0
 """Time for these: they help a little, and many of them can take long."""
 _SHORT_S = 5.0
-"""Time of these up to which they tell, too, which changes of the code do harm."""
+"""Duration of the tests of the folder up to which changes of the code are tried with them, too."""
 _ENOUGH_S = 8.0
 """Time for passing tests once the failing one has run: in more of it changes of the code find more."""
 _MAX_EVENTS = 1_000_000
@@ -69,7 +69,7 @@ class _Runs:
         self._end = self._started + float(args.get("timeout_s") or 60.0)
         self._notes: list = []
         self._scope = self._file_of_test()
-        """The tests that changes of the code may harm."""
+        """File or module, or folder, whose other tests tell which changes of the code do harm."""
         self._spares_tests = False
         """True if code of tests must not be recorded."""
 
@@ -112,7 +112,14 @@ class _Runs:
         files = (("spectrum.json", spectrum), ("recording.json", recorded))
         least, most = _MUTATION_IN_VAIN_S
         in_vain = min(most, max(least, self._started + _WHOLE_S - time.monotonic()))
-        return self._try("mutation", command, 0.5, files, budget_s=_MUTATION_S, budget_in_vain_s=in_vain)
+        budgets = {"budget_s": _MUTATION_S, "budget_in_vain_s": in_vain}
+        found = self._try("mutation", command, 0.5, files, **budgets)
+        if self._scope != self._file_of_test() and (found is None or found.get("problem")):
+            # Other files of the folder may start threads, leave files open, or have the test fail otherwise.
+            self._scope = self._file_of_test()
+            command = self._selected(self._scope)
+            found = self._try("mutation", command, 0.5, files, **budgets)
+        return found
 
     def _keep_lines(self, recording, spectrum) -> None:
         """Keep the lines that have run, to tell later which of a file have not."""
