@@ -15,7 +15,7 @@ _MAX_CHANGE = 180
 _MORE = 15
 """One of so many other tests may fail more than with the best change."""
 _LITTLE_HARM = 2
-"""Other tests that may fail with a change; with more it only hides the failure, unless it mends one, or these are few of many."""
+"""Other tests that may fail with a change; with more it only hides the failure, unless it mends as many, or they are few of many."""
 _HARM = 10
 """One of so many other tests that run with a change may fail with it, too."""
 
@@ -28,9 +28,7 @@ def select_changes(found: Mutation | None) -> list[CodeChange]:
     """
     if found is None or not found.changes:
         return []
-    harmless = [
-        one for one in found.changes if one.mended or one.broken <= max(_LITTLE_HARM, one.ran / _HARM)
-    ]
+    harmless = [one for one in found.changes if one.broken <= max(_LITTLE_HARM, one.ran / _HARM, one.mended)]
     if not harmless:
         return []
     best = harmless[0]

@@ -780,19 +780,21 @@ def test_how_many_of_the_tests_that_fail_too_a_change_mends() -> None:
     )
 
 
-@pytest.mark.parametrize(("broken", "mended", "is_told"), [(3, 0, True), (4, 0, False), (9, 1, True)])
+@pytest.mark.parametrize(
+    ("broken", "mended", "is_told"), [(3, 0, True), (4, 0, False), (5, 4, False), (4, 4, True)]
+)
 def test_changes_that_break_many_tests_and_mend_no_other_are_not_told(
     broken: int, mended: int, is_told: bool
 ) -> None:
     change = {**CHANGE, "broken": broken, "mended": mended}
-    mutation = {"tried": 9, "passing": 1, "others": 30, "failing": 2, "changes": [change]}
+    mutation = {"tried": 9, "passing": 1, "others": 30, "failing": 4, "changes": [change]}
     assert ("Cart.add" in diagnosis(mutation=mutation)) is is_told
 
 
 def test_a_change_that_breaks_many_tests_hides_none_that_mends_others() -> None:
     harmful = {**CHANGE, "broken": 8}
-    better = {**CHANGE, "function": "Cart.total", "broken": 9, "mended": 2}
-    mutation = {"tried": 9, "passing": 2, "others": 30, "failing": 2, "changes": [harmful, better]}
+    better = {**CHANGE, "function": "Cart.total", "broken": 9, "mended": 9}
+    mutation = {"tried": 9, "passing": 2, "others": 30, "failing": 9, "changes": [harmful, better]}
     text = diagnosis(mutation=mutation)
     assert "Cart.total" in text and "Cart.add" not in text
 

@@ -195,8 +195,59 @@ def test_code_that_runs_when_the_test_is_imported_is_changed_too(
     assert (18, "without `self.lines.sort()`", 0) in changes(found.mutation)
 
 
+AT_START = {
+    "shop/__init__.py": "from shop.table import TABLE\n",
+    "shop/names.py": "NAMES = ['B', 'b']\n",
+    "shop/table.py": """\
+from shop.names import NAMES
+from shop import names
+
+class Table(dict): pass
+
+def table(names):
+    made = Table()
+    for name in names:
+        made.setdefault(name.lower(), name)
+    return made
+
+TABLE = table(NAMES)
+""",
+    "test_shop.py": """\
+import unittest
+from shop import TABLE
+from shop.table import Table, names
+
+class Case(unittest.TestCase):
+    def test_bad(self):
+        self.assertEqual(TABLE, {'b': 'b'})
+    def test_type(self):
+        self.assertIsInstance(TABLE, Table)
+        self.assertEqual(len(names.NAMES), 2)
+""",
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "test"),
+    [(f"{PYTHON} -m unittest", CASE), (f"{PYTHON} -m pytest -q", "test_shop.py::Case::test_bad")],
+)
+def test_code_that_runs_when_a_package_is_imported_is_changed_too(
+    diagnose: Diagnose, command: str, test: str
+) -> None:
+    found = diagnose(AT_START, test, command=command, mutate=True).mutation
+    assert found is not None and found.problems == []
+    assert (9, "with an assignment for `made.setdefault(name.lower(), name)`", 0) in changes(found)
+    assert found.changes[0].ran == 1
+
+
+def test_a_package_that_fails_when_it_is_imported_twice_is_not(diagnose: Diagnose) -> None:
+    once = "import builtins\nassert not hasattr(builtins, 'seen')\nbuiltins.seen = True\nNAMES = ['B', 'b']\n"
+    found = diagnose({**AT_START, "shop/names.py": once}, CASE, mutate=True).mutation
+    assert found is not None and found.problems == [] and found.changes == []
+
+
 def test_a_module_that_fails_when_it_is_executed_twice_is_not(diagnose: Diagnose) -> None:
-    once = "import shop\nassert not vars(shop).setdefault('seen', []).append(1) and len(shop.seen) == 1\n"
+    once = "import builtins\nassert not hasattr(builtins, 'seen')\nbuiltins.seen = True\n"
     found = diagnose({"shop.py": CART, "test_shop.py": once + AT_IMPORT}, CASE, mutate=True).mutation
     other = diagnose({"shop.py": CART, "test_shop.py": AT_IMPORT}, CASE, mutate=True).mutation
     assert found is not None and other is not None and found.problems == []

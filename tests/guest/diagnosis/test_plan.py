@@ -41,7 +41,7 @@ def plan(text: str, lent: Sequence[tuple[str, int]] = (), **spectrum: Any) -> li
     )
     every = [("shop.py", number, 1 - number / 10_000) for number in range(1, len(lines) + 1)]
     given = {"plain": {}, "outside": [], "all_lines": True, **spectrum}
-    made = Plan(job, given, loaded, Definitions({"/workspace/shop.py": tree}), every, {})
+    made = Plan(job, given, loaded, Definitions({"/workspace/shop.py": tree}), every, {}, {})
     return [(function.name, mutant.describe(lines)) for function, mutant in made.changes()]
 
 

@@ -21,6 +21,8 @@ class Child:
         """`changed`: (function, its code); `others`: names of the other tests that pass, and that fail, without a change."""
         self.changed, self.seconds, self.prepare = changed, seconds, prepare
         self._others, self._failing = others
+        self.limit = 0.0
+        """Processor time for the first test."""
         self.is_only_here = False
         """True for a change of a line that no passing test runs: that they still pass says little."""
         self.is_hollow = False

@@ -110,9 +110,19 @@ def operands(node, names):
 def comparisons(node, names):
     """With another sign in a comparison."""
     if len(node.ops) == 1:
+        sides = node.left, node.comparators[0]
+        is_of_numbers = all(
+            type(getattr(one, "value", 0)) in (int, float) or isinstance(one, READ) for one in sides
+        )
         for kind in _COMPARED.get(type(node.ops[0]), ()):
             if node in names.settled and {kind, type(node.ops[0])} in _OPPOSITE:
                 continue  # as if the condition had its other outcome
+            if (
+                type(node.ops[0]) in (ast.Eq, ast.NotEq)
+                and kind not in (ast.Eq, ast.NotEq)
+                and not is_of_numbers
+            ):
+                continue
             sign = _SIGNS[kind]
             yield Mutant(node, {"ops": [kind()]}, node, LIKELY, "with `" + sign + "` in {}", node)
 

@@ -75,6 +75,13 @@ class Loaded:
         except TypeError:  # a node of the change has no position; to look for it takes as long as to compile
             return compile(ast.fix_missing_locations(tree), filename, "exec", flags, dont_inherit=True)
 
+    def compile_file(self, filename, tree):
+        """The code of a file whose syntax tree is changed; None if it is no code."""
+        try:
+            return self._compile_module(tree, filename)
+        except SyntaxError:
+            return None
+
     def compile(self, function):
         """(function object, its new code) for a function whose syntax tree is changed, and those inside it.
 

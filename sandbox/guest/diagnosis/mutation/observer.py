@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left
+from functools import partial
 
 from ...debugger.isolation.pristine import os, threading
 from .. import failure
@@ -19,7 +20,7 @@ from .definitions import Definitions
 from .functions import Loaded, import_modules
 from .guard import open_files
 from .plan import Plan, lines_in
-from .tested_module import TestedModule
+from .tested_module import OwnModules, TestedModule
 from .trial import Forked, Trial
 
 _MAX_TOLD = 20
@@ -117,21 +118,22 @@ class MutationObserver:
         result: dict = {"tried": 0, "others": 0, "failing": 0}
         self.job.write(result)
         module = TestedModule.of(self.job.test)
-
-        def tell():
-            self._tell_imported(module, trial)
-
-        anew = trial.start(None, _OTHERS_S, tell) if module else base
+        own = OwnModules.of(module, self._is_own) if module else None
+        anew, from_start = (
+            trial.start(None, _OTHERS_S, partial(self._tell_imported, one, trial)) if one else base
+            for one in (module, own)
+        )
         trial.wait()
-        imported = {} if self._difference(anew) else anew.imported
-        trial.expect(base, anew)
-        loaded = Loaded(self.job.relative, {path for path, _, _ in lines} | imported.keys())
+        imported, at_start = ({} if self._difference(one) else one.imported for one in (anew, from_start))
+        trial.expect(base, anew, from_start)
+        paths = {path for path, _, _ in lines} | imported.keys() | at_start.keys()
+        loaded = Loaded(self.job.relative, paths)
         definitions = self._read_definitions(loaded)
         result.update(others=len(trial.others), failing=len(trial.failing))
         tried, only_here = [], self._only_here()
         for path, line in sorted(one[:2] for one in self._spectrum["lines"]):
             self._run.setdefault(path, []).append(line)
-        plan = Plan(self.job, self._spectrum, loaded, definitions, lines, imported)
+        plan = Plan(self.job, self._spectrum, loaded, definitions, lines, imported, at_start)
         changes = plan.changes()
         self._kept = trial, plan, changes, tried, lines
         trial.serve(plan.groups(_MAX_SERVERS), base.outcomes[0][2])
@@ -139,13 +141,22 @@ class MutationObserver:
             if trial.is_over():
                 result["cut"] = "the time for it was over"
                 break
+            path, code = self.job.relative(function.filename), None
             with mutant:
                 changed = guarded(loaded.compile)(function)
+                if plan.is_of_start(function):
+                    tree = definitions.trees[function.filename]
+                    code = guarded(loaded.compile_file)(function.filename, tree)
             if not changed:
                 continue
-            early = lines_in(function, imported.get(self.job.relative(function.filename)))
-            child = trial.start(changed, None, module.execute if module and early else None)
-            child.is_only_here = self._is_among(only_here, self.job.relative(function.filename), mutant.line)
+            if code is not None:
+                prepare = partial(own.execute, function.filename, code)
+                child = trial.start(changed, None, prepare, from_start)
+            elif lines_in(function, imported.get(path)):
+                child = trial.start(changed, None, module.execute, anew)
+            else:
+                child = trial.start(changed)
+            child.is_only_here = self._is_among(only_here, path, mutant.line)
             child.is_of_tests, child.is_hollow = loaded.is_of_tests(function), mutant.is_hollow
             tried.append((child, function, mutant))
         trial.end()
@@ -183,10 +194,14 @@ class MutationObserver:
             if path.endswith(".py") and not self.job.is_test_code(os.path.join(self.job.root, path)):
                 yield path, line, score
 
-    def _tell_imported(self, module, trial):
-        """In a child: execute the module of the test anew, and tell the lines outside of tests that run meanwhile."""
+    def _is_own(self, filename):
+        """True for a file of the repository outside of tests."""
+        return self.job.project.has(filename) and not self.job.is_test_code(filename)
+
+    def _tell_imported(self, modules, trial):
+        """In a child: execute modules anew, and tell the lines outside of tests that run meanwhile."""
         imported = {}
-        for filename, line in module.trace(self.job.project):
+        for filename, line in modules.trace(self.job.project):
             if not self.job.is_test_code(filename):
                 imported.setdefault(self.job.relative(filename), []).append(line)
         trial.report.tell_imported(imported)

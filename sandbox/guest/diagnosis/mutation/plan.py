@@ -14,7 +14,7 @@ from .mutants import mutants_of
 
 _MAX_FUNCTIONS = 400
 _IMPORTED, _MAX_IMPORTED = 40, 80
-"""Functions that the module of the test runs when it is imported, and no test: they come after so many others; most of them."""
+"""Functions that run when modules are imported, and in no test: they come after so many others; most of them."""
 _LAST = 200
 """Functions after which the methods of test cases come."""
 _OF_LIKELIHOOD, _OF_POSITION, _OF_LINE = 12, 0.05, 10
@@ -47,10 +47,14 @@ class _Kind:
 class Plan:
     """The order of changes: those of suspect functions and lines first, and those that promise most."""
 
-    def __init__(self, job, spectrum, loaded, definitions, lines, imported):
-        """`lines`: (path, line, score) of those that the test runs; `imported`: {path: lines that its module runs}."""
+    def __init__(self, job, spectrum, loaded, definitions, lines, imported, at_start):
+        """`lines`: (path, line, score) of those that the test runs.
+
+        `imported`: {path: lines that its module runs when it is imported}; `at_start`: the same, with the modules that it imports.
+        """
         self._job, self._spectrum = job, spectrum
         self._loaded, self._definitions, self._imported = loaded, definitions, imported
+        self._at_start, self._of_start = at_start, set()
         self._scores = {}
         for path, line, score in lines:
             self._scores.setdefault(path, {})[line] = score
@@ -74,6 +78,10 @@ class Plan:
         """
         first, common = self._ranked(FIRST, FIRST), self._ranked(LIKELY, UNLIKELY)
         yield from (one[2:] for one in _in_turn(first, self._aimed(), common) if one is not None)
+
+    def is_of_start(self, function):
+        """True for a function that only runs when the modules of the repository are imported."""
+        return function in self._of_start
 
     def groups(self, most):
         """Lists of the function objects of the most suspect functions of the test: those that are changed together.
@@ -170,13 +178,18 @@ class Plan:
                     is_last = self._loaded.is_of_tests(function)
                     tested.append((is_last, rank, -suspicion, path, function, executed | early))
                 elif early:
-                    at_import.append((_IMPORTED, path, function, early))
+                    at_import.append((path, function, early))
+                elif at_start := lines_in(function, self._at_start.get(path)):
+                    self._of_start.add(function)
+                    at_import.append((path, function, at_start))
         tested.sort(key=lambda one: one[:3])
         found = [
             (index + _LAST * is_last, *rest)
             for index, (is_last, _, _, *rest) in enumerate(tested[:_MAX_FUNCTIONS])
         ]
-        return sorted([*found, *at_import[:_MAX_IMPORTED]], key=lambda one: one[0])
+        after = min(_IMPORTED, len(found))
+        found += [(after, *rest) for rest in at_import[:_MAX_IMPORTED]]
+        return sorted(found, key=lambda one: one[0])
 
 
 def lines_in(function, lines):

@@ -53,20 +53,20 @@ class Trial:
         self._open_files = [number for number, _ in open_files(job.root)]
         self._ends = self._ends_later = self._ends_in_vain = 0.0
         self._workers = min(_MAX_WORKERS, len(os.sched_getaffinity(0)))
-        self._limit, self._early_limit, self._more = _BASE_S, _BASE_S, _BASE_S
-        """Processor time for the first test, with the module of the test before it, and for the others."""
+        self._limit, self._more = _BASE_S, _BASE_S
+        """Processor time for the first test, and for the others."""
+        self._like = {}
+        """Unchanged program that executes modules anew -> processor time for the first test with these, names of other tests."""
         self._tried = self._passing = self._harmless = self._mending = 0
         """Numbers of changes; with which the test passes; and no other test fails that could; and one passes that fails, if any does."""
         self.others, self.failing = set(), set()
         """Names of the other tests that pass, and that fail."""
-        self._early = set(), set()
-        """The same, of those that do so after the module of the test is executed anew, too."""
         self._count = _MAX_OTHERS
         self.report = None
         """In a child process: what it reports to."""
 
-    def expect(self, base, anew):
-        """Take the unchanged program as the measure, also such as executes the module of the test anew.
+    def expect(self, base, *anew):
+        """Take the unchanged program as the measure, also such as execute modules anew.
 
         The time for changes begins now.
         """
@@ -74,12 +74,14 @@ class Trial:
         self._ends, self._ends_in_vain = now + settings["budget_s"], now + settings["budget_in_vain_s"]
         self._ends_later = min(now + _LATER * settings["budget_s"], self._ends_in_vain)
         self.others, self.failing = others = _others_of(base)
-        self._early = tuple(map(set.intersection, others, _others_of(anew)))
         self._count = len(base.outcomes)
-        if base.made or anew.made:
+        if any(one.made for one in (base, *anew)):
             self._workers = 1  # two would meet at the same files
         self._keeps_random = not base.has_changed
-        self._limit, self._early_limit = (max(_LEAST_S, _SLOWER * one.first_s) for one in (base, anew))
+        self._limit = max(_LEAST_S, _SLOWER * base.first_s)
+        for one in anew:
+            tests = tuple(map(set.intersection, others, _others_of(one)))
+            self._like[one] = max(_LEAST_S, _SLOWER * one.first_s), tests
         self._more = max(_MORE_S, _SLOWER * (base.all_s - base.first_s))
 
     def is_over(self):
@@ -88,21 +90,24 @@ class Trial:
         ends = ends if self._harmless else self._ends_in_vain
         return time.monotonic() > ends or self._job.is_over() or self._passing >= _MAX_PASSING
 
-    def start(self, changed, seconds=None, prepare=None):
-        """Run the test in a child process, which calls `prepare` before; returns that. Raises Forked in it, with `report` set."""
+    def start(self, changed, seconds=None, prepare=None, like=None):
+        """Run the test in a child process, which calls `prepare` before; returns that. Raises Forked in it, with `report` set.
+
+        `like`: the unchanged program that does so, too.
+        """
         while len(self._running) >= self._workers:
             self._listen()
         self._tried += changed is not None
-        others = (self.others, self.failing) if prepare is None else self._early
+        limit, others = self._like.get(like, (self._limit, (self.others, self.failing)))
         child = Child(changed, others, seconds, prepare)
+        child.limit = limit
         if not self._ask_server(child):
             self._fork(child)
         return child
 
     def _fork(self, child):
         """Run the test from its start."""
-        is_changed, is_early = child.changed is not None, child.prepare is not None
-        limit = self._early_limit if is_early else self._limit
+        is_changed, is_early, limit = child.changed is not None, child.prepare is not None, child.limit
         reading, writing = os.pipe()
 
         def become():
