@@ -13,6 +13,7 @@ class RecordingObserver:
 
     records_values = True
     compares_lines = False
+    soon: frozenset = frozenset()
     ends_with_exception = False
 
     def __init__(self, job):

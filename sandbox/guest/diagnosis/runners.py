@@ -74,7 +74,7 @@ class Tests:
             self._observer.set_up_shared(begins)
 
     def put_first(self, items):
-        """Run the failing test first: the time may not do for all.
+        """Run the failing test first, then those that its observer wants soon: the time may not do for all.
 
         Where lines of tests are compared, it runs once more after another one of its file: what it does the first time
         alone, as filling a table for all tests, tells little.
@@ -86,6 +86,7 @@ class Tests:
         if first is None:
             return
         rest = [item for item in items if item is not first]
+        rest.sort(key=lambda item: self._from_workspace(item.nodeid) not in self._observer.soon)
         file = first.nodeid.partition("::")[0]
         other = next((item for item in rest if item.nodeid.partition("::")[0] == file), None)
         if self._observer.compares_lines and other is not None:

@@ -20,6 +20,8 @@ _MAX_LINES = 5000
 _MAX_FILES = 2000
 _MAX_KEPT = 200
 """Passing tests whose lines are kept until the failing one has run."""
+_MAX_SOON = 20
+"""Other failing tests that run right after the one in question where changes of the code are tried."""
 _ENOUGH = 20
 """Passing tests; more are not waited for when the time for them is over."""
 _SIBLING = 0.1
@@ -33,6 +35,7 @@ class SpectrumObserver:
 
     records_values = False
     compares_lines = True
+    soon: frozenset = frozenset()
     ends_with_exception = False
     hooks: dict = {}
 
@@ -149,6 +152,7 @@ class SpectrumObserver:
             "cut": self._cut,
             "plain": plain,
             "nearest": self._nearest[1],
+            "soon": [name for name, _, _ in self._failing if name != self.job.test][:_MAX_SOON],
             "files": sorted(map(self.job.relative, self._files))[:_MAX_FILES],
         }
         if same:

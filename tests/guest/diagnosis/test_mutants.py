@@ -177,6 +177,8 @@ def holds(tree: ast.Module, expected: str) -> bool:
         ("import math\n    return math.floor(n / 2)", "f(3) == 2", (3, "with `ceil` for `floor` in `math.floor(n / 2)`")),
         ("import re\n    return bool(re.match('b', 'ab'))", "f(3)", (3, "with `search` for `match` in `re.match('b', 'ab')`")),
         ("a = [1]\n    a.insert(0, n)\n    return a", "f(3) == [1, 3]", (3, "with `n` at the end in `a.insert(0, n)`")),
+        ("a, b = 1, 2\n    return [a, b, n]", "f(3) == [3, 1, 2]", (3, "with `n` first in its list")),
+        ("a, b = 1, 2\n    return [a, b, n]", "f(3) == [2, 3, 1]", (3, "with `a` last in its list")),
         ("a = [1, n]\n    return a.pop()", "f(3) == 1", (3, "with the first one in `a.pop()`")),
         ("a = []\n    a.append([n])\n    return a", "f(3) == [3]", (3, "with `extend` for `append` in `a.append([n])`")),
         ("return list(range(n))", "f(1) == [0, 1]", (2, "with `+ 1` after `n` in `range(n)`")),

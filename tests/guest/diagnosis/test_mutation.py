@@ -110,6 +110,18 @@ def test_of_a_file_with_few_tests_changes_may_harm_those_of_its_folder(
         assert told["with `name` for `name.upper()`"] == 5
 
 
+def test_other_failing_tests_run_before_those_that_pass(diagnose: Diagnose) -> None:
+    shop = "def label(name):\n    return name.strip().upper()\n"
+    tests = "from shop import label\nimport pytest\ndef test_bad():\n    assert label(' a') == 'a'\n"
+    tests += "@pytest.mark.parametrize('number', range(100))\ndef test_empty(number):\n    assert label('') == ''\n"
+    tests += "def test_other():\n    assert label('b ') == 'b'\n"
+    files = {"shop.py": shop, "test_shop.py": tests}
+    found = diagnose(files, "test_shop.py::test_bad", f"{PYTHON} -m pytest -q", mutate=True).mutation
+    assert found is not None
+    assert (found.others, found.failing) == (58, 1)  # of the first sixty that run
+    assert found.changes[0].mended == 1
+
+
 def test_what_few_other_tests_have_run_with_and_what_does_nothing_any_more_come_later() -> None:
     child = SimpleNamespace(is_of_tests=False, is_only_here=False)
 

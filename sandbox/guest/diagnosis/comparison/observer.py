@@ -20,6 +20,7 @@ class ComparisonObserver:
 
     records_values = True
     compares_lines = False
+    soon: frozenset = frozenset()
     ends_with_exception = False
 
     def __init__(self, job):

@@ -20,6 +20,8 @@ _PARTS = {"split": 1, "rsplit": 1, "replace": 2}
 """Method -> number of arguments before that which says how often."""
 _IN_ORDER = "list", "tuple", "join", "enumerate"
 """Functions for which the order matters."""
+_MAX_ITEMS = 40
+"""Items of a list that are put at another place."""
 _SORTED = "sorted", "range", "enumerate"
 """Functions whose results are in order."""
 
@@ -48,6 +50,19 @@ def counterparts(node, names):
         yield from _other_bounds(node)
     if name in _IN_ORDER and len(node.args) == 1 and _is_set(node.args[0]):
         yield _ordered(node, "args", node.args[0], listed=True)
+
+
+def other_places(node, names):
+    """Yield changes of a list of variables and attributes, often of steps or handlers: with one of them last, first."""
+    items = node.elts
+    if not 2 < len(items) <= _MAX_ITEMS or not all(isinstance(one, READ) for one in items):
+        return
+    for index, one in enumerate(items):
+        rest = [*items[:index], *items[index + 1 :]]
+        if index < len(items) - 1:
+            yield Mutant(node, {"elts": [*rest, one]}, one, AIMED, "with {} last in its list", one)
+        if index > 0:
+            yield Mutant(node, {"elts": [one, *rest]}, one, AIMED, "with {} first in its list", one)
 
 
 def sorted_loops(node, names):

@@ -22,7 +22,7 @@ from .conditions import (
     wider,
     without_not,
 )
-from .counterparts import counterparts, sorted_loops
+from .counterparts import counterparts, other_places, sorted_loops
 from .inheritance import inherited_item, inherited_too, own_or_inherited, with_base, with_overriding
 from .insertions import insertions_of
 from .kept_values import kept_values
@@ -511,6 +511,7 @@ _MAKERS = (
     ((ast.BinOp, ast.AugAssign), _operators),
     (ast.Call, _calls),
     (ast.Call, counterparts),
+    (ast.List, other_places),
     ((ast.For, ast.comprehension), sorted_loops),
     (ast.Call, other_orders),
     (ast.Call, own_or_inherited),

@@ -41,6 +41,8 @@ class MutationObserver:
         self.job = job
         self._spectrum = job.read("spectrum.json")
         self._sources = Sources()
+        self.soon = frozenset(self._spectrum.get("soon", ()))
+        """Tests that run right after the failing one."""
         self._run = {}
         """Path -> the lines that the failing test runs, in order."""
         self._has_begun = False

@@ -25,6 +25,7 @@ class TraceObserver:
 
     records_values = False
     compares_lines = False
+    soon: frozenset = frozenset()
     ends_with_exception = False
     hooks: dict = {}
 

@@ -81,7 +81,7 @@ class _Runs:
         mutation = self._mutate(spectrum, recording)
         comparison = self._compare(command, spectrum or {}) if self._against else None
         if spectrum is not None:
-            for name in ("lines", "outside", "all_lines", "files"):  # for the other runs alone
+            for name in ("lines", "outside", "all_lines", "files", "soon"):  # for the other runs alone
                 spectrum.pop(name, None)
         return {
             "spectrum": spectrum,
