@@ -28,7 +28,7 @@ _SORTED = "sorted", "range", "enumerate"
 
 def counterparts(node, names):
     """Yield changes of a call to what is often mistaken for it."""
-    name = last_name(node.func)
+    name = last_name(node.func) or ""
     is_method = isinstance(node.func, ast.Attribute)
     is_unlimited = (
         name in ("split", "rsplit") and len(node.args) + len(node.keywords) < 2

@@ -151,10 +151,10 @@ class MutationObserver:
                     code = guarded(loaded.compile_file)(function.filename, tree)
             if not changed:
                 continue
-            if code is not None:
+            if own is not None and code is not None:
                 prepare = partial(own.execute, function.filename, code)
                 child = trial.start(changed, None, prepare, from_start)
-            elif lines_in(function, imported.get(path)):
+            elif module is not None and lines_in(function, imported.get(path)):
                 child = trial.start(changed, None, module.execute, anew)
             else:
                 child = trial.start(changed)
