@@ -54,6 +54,6 @@ async def check(repo: Path, backend: list[str], command: str) -> None:
         assert (done["passed"], [each["id"] for each in done["tests"]]) == (1, [ODD])
         stop = await session.call("diagnose", test=ODD)
         assert (stop["frame"]["function"], stop["exception"]["type"]) == ("test_odd", "AssertionError")
-        assert "of 1 passing test" in stop["diagnosis"]
+        assert "of 1 other test" in stop["diagnosis"]
         stop = await session.call("pdb", command="b mod.py:3\nc\np n", entrypoint=ODD)
         assert (stop["frame"]["path"], stop["reply"].splitlines()[-1]) == ("mod.py", "3")

@@ -9,7 +9,7 @@ from .. import line_tracers
 
 
 class _Executed:
-    """What is executed anew before a test."""
+    """Modules that are executed anew before a test."""
 
     def execute(self):
         raise NotImplementedError
