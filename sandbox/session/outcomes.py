@@ -51,9 +51,9 @@ def compare(before: Mapping[str, str], now: Mapping[str, str]) -> Changes:
     )
 
 
-def find_test(name: str, tests: Iterable[str]) -> str | None:
+def find_test(name: str, tests: Mapping[str, object]) -> str | None:
     """Return the id that a test has among `tests`, by its id or its dotted name; None if it is none of them."""
-    return next((test for test in tests if name in (test, _name(test))), None)
+    return name if name in tests else next((test for test in tests if _name(test) == name), None)
 
 
 def _with_members(groups: set[str], tests: Iterable[str]) -> list[str]:
