@@ -28,7 +28,7 @@ from sandbox.session.diagnosis import (
     Suspect,
     Written,
 )
-from tools._mutation import is_changed, is_mending, mutation_lines, select_changes
+from tools._mutation import is_changed, is_mending, mutation_lines, select_changes, select_further
 from tools._places import format_place, shorten
 from tools._signals import COMMON, OVERWRITTEN, WEAK, signal_lines
 
@@ -71,7 +71,7 @@ def render_diagnosis(found: Diagnosis) -> str:
         *map(_written_line, recording.written),
         *_attributes_text(recording),
         *signal_lines(recording.signals),
-        *mutation_lines(found.mutation, shown.changes),
+        *mutation_lines(found.mutation, shown.changes, shown.further),
         *(findings if shown.is_sure else []),
         *map(_caught_line, recording.caught),
         *([] if shown.is_sure or shown.changes else _values_text(recording, shown.links)),
@@ -255,6 +255,8 @@ class Shown(NamedTuple):
     """True if a signal, a shared object or kept state is likely enough to come before the calls."""
     is_mended: bool = False
     """True if the cause is mostly at the first of the changes."""
+    further: Sequence[CodeChange] = ()
+    """Where there are no changes, those with which the test comes further."""
 
 
 def select_shown(found: Diagnosis) -> Shown:
@@ -280,6 +282,7 @@ def select_shown(found: Diagnosis) -> Shown:
         aliases = []
     is_sure = is_signal or is_kept or is_shared
     changes = select_changes(found.mutation)
+    further = [] if changes else select_further(found.mutation)
     is_mended = is_mending(changes, found.mutation)
     if is_mended:
         recording, suspects = _without_way(recording, changes), []
@@ -293,7 +296,16 @@ def select_shown(found: Diagnosis) -> Shown:
     if not called:
         links = recording.chain[:_MAX_LINKS]
         return Shown(
-            aliases, kept, suspects[:_MAX_SUSPECTS], links, [], changes, recording, is_sure, is_mended
+            aliases,
+            kept,
+            suspects[:_MAX_SUSPECTS],
+            links,
+            [],
+            changes,
+            recording,
+            is_sure,
+            is_mended,
+            further,
         )
     is_finding = bool(is_sure or kept or aliases or changes)
     few = 0 if is_finding else _FEW_LINKS
@@ -301,7 +313,7 @@ def select_shown(found: Diagnosis) -> Shown:
     most = _MAX_BESIDE if is_sure else _MAX_BESIDE_UNSURE if is_finding else _MAX_CALLS
     most = min(most, _MAX_OF_CHANGES) if changes else most
     calls = [] if is_mended else _select_calls(recording.calls, most)
-    return Shown(aliases, kept, [], links, calls, changes, recording, is_sure, is_mended)
+    return Shown(aliases, kept, [], links, calls, changes, recording, is_sure, is_mended, further)
 
 
 def _without_way(recording: Recording, changes: Sequence[CodeChange]) -> Recording:

@@ -12,6 +12,7 @@ _MAX_FUNCTIONS, _MAX_OF_FUNCTION = 4, 2
 _MANY = 12
 """Functions with such changes that say little: nearly any change makes the test pass."""
 _MAX_CHANGE = 180
+_MAX_FURTHER, _MAX_NAME = 3, 70
 _MORE = 15
 """One of so many other tests may fail more than with the best change."""
 _LITTLE_HARM = 2
@@ -21,7 +22,7 @@ _HARM = 10
 
 
 def select_changes(found: Mutation | None) -> list[CodeChange]:
-    """Select the changes that are told: of few functions, with which the fewest other tests fail.
+    """Select the changes that are told: of few functions, with which the fewest other tests fail and the most pass.
 
     If the best one mends other tests that fail, of those which mend at least half as many. Those that only make unequal objects
     equal are left out behind others.
@@ -32,7 +33,8 @@ def select_changes(found: Mutation | None) -> list[CodeChange]:
     if not harmless:
         return []
     best = harmless[0]
-    most = best.broken + found.others / _MORE
+    is_right = not best.broken and best.mended == found.failing > 0
+    most = 0 if is_right else best.broken + found.others / _MORE
     by_function: dict[tuple[str, str], list[CodeChange]] = {}
     for one in harmless:
         if one.broken <= most and 2 * one.mended >= best.mended and (_compares(best) or not _compares(one)):
@@ -71,29 +73,53 @@ def _on_different_lines(changes: Sequence[CodeChange]) -> list[CodeChange]:
     return sorted(first.values(), key=changes.index)[:_MAX_OF_FUNCTION]
 
 
-def mutation_lines(found: Mutation | None, shown: Sequence[CodeChange]) -> list[str]:
-    """Format the changes, a line for each."""
+def select_further(found: Mutation | None) -> list[CodeChange]:
+    """Select the changes with which the test comes further that are told: on different lines, of those that hardly break another test."""
+    first: dict[tuple[str, int], CodeChange] = {}
+    for one in found.further if found else []:
+        if one.fails_at and one.broken <= max(_LITTLE_HARM, one.mended):
+            first.setdefault((one.path, one.line), one)
+    return list(first.values())[:_MAX_FURTHER]
+
+
+def mutation_lines(
+    found: Mutation | None, shown: Sequence[CodeChange], further: Sequence[CodeChange]
+) -> list[str]:
+    """Format the changes with which the test passes, or comes further, a line for each."""
     if found is None or not found.tried:
         return []
+    if further:
+        head = f"no small change makes the test pass ({found.tried} tried); with these it comes further{_counted(found)}:"
+        return [
+            head,
+            *(f"  {_effect_of(one, found)}{_text_of(one)}, then fails at :{one.fails_at}" for one in further),
+        ]
     if not shown:
         return [] if found.passing else [f"no small change makes the test pass ({found.tried} tried)"]
     best = f"the best of {found.passing}; " if found.passing > len(shown) else ""
-    head = f"changes with which the test passes ({best}{found.tried} tried)"
-    if not found.others:
-        return [f"{head}:", *(f"  {_text_of(one)}" for one in shown)]
-    tests = plural(found.others, "other test")
-    mended = f", how many of {plural(found.failing, 'other failing test')} pass" if found.failing else ""
-    return [
-        f"{head}, and how many of {tests} fail then{mended}:",
-        *(f"  {_count_of(one, found)}: {_text_of(one)}" for one in shown),
-    ]
+    head = f"changes with which the test passes ({best}{found.tried} tried){_counted(found)}:"
+    return [head, *(f"  {_effect_of(one, found)}{_text_of(one)}" for one in shown)]
 
 
-def _count_of(one: CodeChange, found: Mutation) -> str:
-    """Number of tests that fail with a change, of how many if not all ran, or that none runs its line; that of tests that it mends."""
-    broken = str(one.broken) if one.ran >= found.others else f"{one.broken} of the {one.ran} that ran"
-    broken += " (no passing test runs it)" * (one.only_here and not one.broken)
-    return f"{broken}, {one.mended}" if found.failing else broken
+def _counted(found: Mutation) -> str:
+    """How many other tests ran with each change."""
+    failing = (
+        f" and {found.failing} that {'fail' if found.failing > 1 else 'fails'} too" if found.failing else ""
+    )
+    return f"; {plural(found.others, 'other test')}{failing} ran with each" if found.others or failing else ""
+
+
+def _effect_of(one: CodeChange, found: Mutation) -> str:
+    """What other tests do with a change: those that it breaks, of how many if not all ran, and how many it mends."""
+    if not found.others and not found.failing:
+        return ""
+    names = ", ".join(shorten(name.rpartition("::")[2], _MAX_NAME) for name in one.breaks)
+    more = one.broken - len(one.breaks)
+    broken = f"breaks {one.broken}" if one.broken else "breaks none"
+    broken += f" ({names}{f' … {more} more' if more else ''})" if names else ""
+    broken += f" of the {one.ran} that ran" if one.ran < found.others else ""
+    broken += " (no passing test runs it)" if one.only_here and not one.broken else ""
+    return f"{broken}, mends {one.mended}: " if found.failing else f"{broken}: "
 
 
 def _text_of(one: CodeChange) -> str:

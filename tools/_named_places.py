@@ -23,10 +23,10 @@ def order_places(
     """The places in each function that the text names, by what is told of the recording.
 
     That of a call that failed before it began; of changes at which the cause mostly is; where the exception behind that of the
-    stop was raised; of signals, but for hints and common ones; of other changes; all changes with those of the same code; of
-    writes of attributes that the failing line reads; of hints, of shared objects, of state that is kept and those with the same
-    code, if that is sure; those that a failure passed; of the calls that matter most; of common signals; where a caught exception
-    was raised; on the way back from a wrong value; the head of the class of the object that all comes from; those of this test
+    stop was raised; of signals, but for hints and common ones; of other changes; all changes with those of the same code; of those
+    with which the test comes further; of writes of attributes that the failing line reads; of hints, of shared objects, of state
+    that is kept and those with the same code, if that is sure; those that a failure passed; of the calls that matter most, first
+    such as keep state; of common signals; where a caught exception was raised; on the way back from a wrong value; the head of the class of the object that all comes from; those of this test
     alone. Beside such changes no other calls and none that a failure passed.
     """
     of_object = recording.chain_class
@@ -36,6 +36,8 @@ def order_places(
     if shown.is_mended:
         calls, callers = [one for one in calls if is_changed(one, shown.changes)], ()
     kept = [place for one in shown.kept for place in _places_of(one, few=shown.is_mended)]
+    of_kept = {(one.path, one.function) for one in kept}
+    calls.sort(key=lambda one: (one.path, one.function) not in of_kept)
     is_few = len(shown.changes) <= _FEW and not any(one.ran for one in shown.changes)
     is_first = shown.is_mended or is_few
     harmless = [one for one in shown.changes if not (one.broken or one.hollow) and is_first]
@@ -47,6 +49,7 @@ def order_places(
         *([origin] if origin else []),
         *(place for one in recording.signals if one.kind not in WEAK for place in one.places),
         *_with_alike(_with_computed(others), recording.alike),
+        *shown.further,
         *recording.written,
         *(place for one in recording.signals if one.kind == HINT for place in one.places),
         *(place for alias in shown.aliases for place in _places_of_alias(alias)),

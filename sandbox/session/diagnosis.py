@@ -305,9 +305,13 @@ class CodeChange(Place):
     change: Text
     broken: Number = 0
     """Number of other passing tests that fail with it, of those that ran."""
+    breaks: Annotated[list[Text], Field(max_length=2)] = []
+    """The first of them."""
     ran: Number = 0
     mended: Number = 0
     """Number of other failing tests that pass with it."""
+    fails_at: Number = 0
+    """Line at which the test fails then, in its own file, if it only comes further; 0 if it passes."""
     only_here: bool = False
     """True if no passing test runs its line: that none fails with it says less."""
     hollow: bool = False
@@ -344,7 +348,9 @@ class Mutation(GuestData):
     """Number of other failing tests that did."""
     cut: Text = ""
     changes: Annotated[list[CodeChange], Field(max_length=20)] = []
-    """The first ones break the fewest other tests."""
+    """The first ones break the fewest other tests, and mend the most."""
+    further: Annotated[list[CodeChange], Field(max_length=20)] = []
+    """Where the test passes with none that breaks no other test: those with which it comes further."""
     state: State | None = None
     problems: Annotated[list[Text], Field(max_length=20)] = []
 

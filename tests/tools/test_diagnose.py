@@ -709,21 +709,29 @@ def test_changes_of_the_code_with_which_the_test_passes_are_told_first() -> None
         CHANGE,
         {**CHANGE, "change": "with a copy of `lines`"},
         {**CHANGE, "line": 9, "function": "Cart.total", "change": "if `n` were true", "broken": 2, "ran": 4},
-        {**CHANGE, "line": 12, "function": "Cart.clear", "broken": 3},
+        {
+            **CHANGE,
+            "line": 12,
+            "function": "Cart.clear",
+            "broken": 3,
+            "breaks": ["test_a.py::Case::test_b", "test_c"],
+        },
     ]
     difference = {"place": "[1]", "actual": "2", "expected": "3"}
     assert diagnosis(recording={"difference": difference}, mutation=mutation) == (
         "differs first at [1]: 2 instead of 3\n"
-        "changes with which the test passes (the best of 3; 300 tried), and how many of 30 other tests fail then:\n"
-        "  0: shop/cart.py:7 Cart.add(): without `lines.sort()`\n"
-        "  2 of the 4 that ran: shop/cart.py:9 Cart.total(): if `n` were true"
+        "changes with which the test passes (the best of 3; 300 tried); 30 other tests ran with each:\n"
+        "  breaks none: shop/cart.py:7 Cart.add(): without `lines.sort()`\n"
+        "  breaks 2 of the 4 that ran: shop/cart.py:9 Cart.total(): if `n` were true"
     )
     only_here = [{**one, "only_here": True} for one in mutation["changes"]]
     text = diagnosis(mutation={**mutation, "changes": only_here})
-    assert "  0 (no passing test runs it): shop/cart.py:7 Cart.add()" in text
-    assert "  2 of the 4 that ran: shop/cart.py:9 Cart.total()" in text
+    assert "  breaks none (no passing test runs it): shop/cart.py:7 Cart.add()" in text
+    assert "  breaks 2 of the 4 that ran: shop/cart.py:9 Cart.total()" in text
     mutation["changes"] = mutation["changes"][2:]
-    assert "  3: shop/cart.py:12 Cart.clear()" in diagnosis(mutation=mutation)
+    assert "  breaks 3 (test_b, test_c … 1 more): shop/cart.py:12 Cart.clear()" in diagnosis(
+        mutation=mutation
+    )
     del mutation["others"]
     assert "(the best of 3; 300 tried):\n  shop/cart.py:9" in diagnosis(mutation=mutation)
 
@@ -774,10 +782,36 @@ def test_beside_a_change_that_is_mostly_at_the_cause_no_calls_are_told(
 def test_how_many_of_the_tests_that_fail_too_a_change_mends() -> None:
     mutation = {"tried": 9, "passing": 1, "others": 30, "failing": 2, "changes": [{**CHANGE, "mended": 1}]}
     assert diagnosis(mutation=mutation) == (
-        "changes with which the test passes (9 tried), and how many of 30 other tests fail then,"
-        " how many of 2 other failing tests pass:\n"
-        "  0, 1: shop/cart.py:7 Cart.add(): without `lines.sort()`"
+        "changes with which the test passes (9 tried); 30 other tests and 2 that fail too ran with each:\n"
+        "  breaks none, mends 1: shop/cart.py:7 Cart.add(): without `lines.sort()`"
     )
+
+
+def test_beside_a_change_that_mends_all_no_other_breaks_a_test() -> None:
+    better, other = {**CHANGE, "mended": 2}, {**CHANGE, "function": "Cart.total", "broken": 2, "mended": 2}
+    mutation = {"tried": 9, "passing": 2, "others": 30, "failing": 2, "changes": [better, other]}
+    assert "Cart.total" not in diagnosis(mutation=mutation)
+    assert "Cart.total" in diagnosis(mutation={**mutation, "failing": 3})
+
+
+def test_changes_with_which_the_test_comes_further() -> None:
+    further = [
+        {**CHANGE, "fails_at": 9},
+        {**CHANGE, "fails_at": 9, "change": "another one of its line"},
+        {**CHANGE, "fails_at": 8, "line": 12, "function": "Cart.clear", "broken": 3},
+        {**CHANGE, "fails_at": 8, "line": 20, "function": "Cart.total", "broken": 1, "breaks": ["test_b"]},
+    ]
+    mutation: dict[str, Any] = {"tried": 9, "others": 30, "further": further}
+    assert diagnosis(mutation=mutation) == (
+        "no small change makes the test pass (9 tried); with these it comes further; 30 other tests ran with each:\n"
+        "  breaks none: shop/cart.py:7 Cart.add(): without `lines.sort()`, then fails at :9\n"
+        "  breaks 1 (test_b): shop/cart.py:20 Cart.total(): without `lines.sort()`, then fails at :8"
+    )
+    found = Diagnosis.model_validate({"recording": {}, "mutation": mutation})
+    assert [one.function for one, *_ in order_places(select_shown(found), Recording(), ())] == [
+        "Cart.add",
+        "Cart.total",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -894,7 +928,7 @@ def test_tests_that_the_best_change_mends_and_what_was_caught_are_not_told() -> 
     fields = {"spectrum": spectrum, "recording": {"caught": [caught]}}
     change = {**CHANGE, "mended": 1}
     mutation: dict[str, Any] = {"tried": 9, "passing": 1, "others": 3, "failing": 1, "changes": [change]}
-    told = "  0, 1: shop/cart.py:7 Cart.add(): without `lines.sort()`"
+    told = "  breaks none, mends 1: shop/cart.py:7 Cart.add(): without `lines.sort()`"
     assert diagnosis(mutation=mutation, **fields).endswith(told)
     failing.append({**failing[0], "test": "test_a.py::test_later"})
     assert "fails too: test_a.py::test_later" in diagnosis(

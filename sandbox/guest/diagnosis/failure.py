@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 from .events import is_atom
 
@@ -64,6 +65,12 @@ def innermost(exc, job):
     """(frame, line) of the innermost frame in the repository that an exception has passed; else None."""
     found = frames_of(exc, job)
     return found[-1] if found else None
+
+
+def way_in_tests(exc, job):
+    """[path, line] of each frame in tests that an exception has passed, outermost first, up to the first one elsewhere."""
+    tested = takewhile(lambda one: job.is_test_code(one[0].f_code.co_filename), frames_of(exc, job))
+    return [[job.relative(frame.f_code.co_filename), line] for frame, line in tested]
 
 
 def frames_of(exc, job):

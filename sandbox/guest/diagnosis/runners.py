@@ -94,14 +94,14 @@ class Tests:
         else:
             items[:] = [first, *rest]
 
-    def raised(self):
+    def raised(self, exc):
         """Hear of an exception in the running test, before it is reported."""
         if self.running is not None and self._observer.ends_with_exception:
-            self._observer.raised()
+            self._observer.raised(exc)
 
     @guarded
     def failed(self, exc):
-        self.raised()
+        self.raised(exc)
         if self.running is not None and self._exc is None:
             self._outcome, self._exc = "failed", exc
             if self._observer.records_values:
@@ -198,8 +198,9 @@ def _plugin(tests, hookimpl):
         def pytest_runtest_makereport(self, item, call):
             is_running = tests.running == item.nodeid
             # Cases of unittest keep theirs at the item until the report is made.
-            if is_running and (call.excinfo is not None or getattr(item, "_excinfo", None)):
-                tests.raised()
+            info = call.excinfo or (getattr(item, "_excinfo", None) or [None])[0]
+            if is_running and info is not None:
+                tests.raised(info.value)
             outcome = yield
             if is_running:
                 guarded(lambda: _judge(tests, outcome.get_result(), call))()

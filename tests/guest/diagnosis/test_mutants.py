@@ -9,6 +9,7 @@ import pytest
 
 from sandbox.guest.diagnosis.mutation.definitions import Definitions
 from sandbox.guest.diagnosis.mutation.functions import functions_in
+from sandbox.guest.diagnosis.mutation.mutant import AIMED, POSSIBLE, Joined, Mutant
 from sandbox.guest.diagnosis.mutation.mutants import mutants_of
 
 DEEPLY = "with `copy.deepcopy` for `copy.copy`"
@@ -148,6 +149,8 @@ def holds(tree: ast.Module, expected: str) -> bool:
         (POPPED, "f(3) == []", (4, "with `a.pop()` before `if n > 3:…`, not in it")),
         ("return len('ab')", "f(3) == 3", (2, "with `+ 1` after `len('ab')`")),
         ("return n in (1, 2)", "f(3)", (2, "with `not in` in `n in (1, 2)`")),
+        ("return n in (1, 3)", "not f(3)", (2, "without `3` in `n in (1, 3)`")),
+        ("return str(n) in '34'", "not f(3)", (2, "without `'3'` in `str(n) in '34'`")),
         ("return n - 3 or 7", "f(3) == 0", (2, "without `7` in `n - 3 or 7`")),
         ("m = n - 3\n    return str(m or 7)", "f(3) == '0'", (3, "with `7` only where `m` is None")),
         ("return bool(n) and 2", "f(3) is True", (2, "with `2` before `bool(n)`")),
@@ -521,6 +524,14 @@ def test_changes_are_of_lines_that_have_run_and_do_something() -> None:
     ]  # that one does it
     assert (11, "with `or self.b` after `self.a`") not in found  # it is there
     assert (22, "with `.b = self.b` for `Stream(self.a)`") in found
+
+
+def test_two_statements_are_exchanged_early_where_one_reads_what_the_other_sets() -> None:
+    tree = ast.parse("def f(o, p):\n    o.a = 1\n    p.b = o.a\n    p.c = 2\n")
+    [function] = functions_in("shop.py", tree)
+    found = mutants_of(function, {1, 2, 3, 4}, Definitions({"module.py": tree}))
+    exchanged = {one.line: one.likelihood for one in found if one.kind == "with {} after {}"}
+    assert exchanged == {2: AIMED, 3: POSSIBLE}
 
 
 def test_many_names_make_few_changes() -> None:
@@ -1281,3 +1292,21 @@ def test_conditions_are_not_set_to_the_only_outcome_they_had(left_out: int | Non
     """Nor are their parts left out or their signs turned then, which changes as little, or as much as the other outcome."""
     run = set(range(SETTLED.count("\n") + 1)) - {left_out}
     assert texts(SETTLED, None) - texts(SETTLED, run) == missing
+
+
+def test_two_changes_at_once() -> None:
+    tree = ast.parse("def f(n):\n    n += 1\n    n += 2\n    return n\n")
+    function = tree.body[0]
+    assert isinstance(function, ast.FunctionDef)
+    first, second, last = function.body
+    none = ast.Pass(lineno=2, col_offset=4)
+    one = Mutant(function, {"body": [none, second, last]}, first, AIMED, "without {}", first)
+    other = Mutant(function, {"body": [first, none, last]}, second, AIMED, "without {}", second)
+    shorter = Mutant(function, {"body": [second, last]}, first, AIMED, "short")
+    joined = Joined.of(one, other)
+    assert joined is not None
+    with joined:
+        assert holds(tree, "f(3) == 3")
+    assert holds(tree, "f(3) == 6")
+    assert joined.describe(ast.unparse(tree).splitlines()) == "without `n += 1`, and :3 without `n += 2`"
+    assert Joined.of(one, one) is None and Joined.of(one, shorter) is None

@@ -122,14 +122,81 @@ def test_other_failing_tests_run_before_those_that_pass(diagnose: Diagnose) -> N
     assert found.changes[0].mended == 1
 
 
-def test_what_few_other_tests_have_run_with_and_what_does_nothing_any_more_come_later() -> None:
-    child = SimpleNamespace(is_of_tests=False, is_only_here=False)
+MARKS = """\
+class Mark:
+    def __init__(self, text):
+        self.unsure: bool = text in "?%"
+        self.about: bool = text in "~%"
+"""
+MARK_TESTS = """\
+    def test_bad(self):
+        mark = Mark("%")
+        self.assertFalse(mark.unsure)
+        self.assertFalse(mark.about)
+    def test_unsure(self):
+        self.assertTrue(Mark("?").unsure)
+    def test_maybe(self):
+        self.assertTrue(Mark("~").about)
+"""
 
-    def passing(ran: int, likelihood: int, mended: int = 0, *, is_hollow: bool = False) -> tuple[object, ...]:
+
+def test_two_changes_of_which_each_lets_the_test_come_further(diagnose: Diagnose) -> None:
+    found = mutation(diagnose, MARKS, MARK_TESTS)
+    best = found.changes[0]
+    assert (best.line, best.broken, best.ran) == (3, 0, 2)
+    assert best.change == """without `'%'` in `text in "?%"`, and :4 without `'%'` in `text in "~%"`"""
+
+
+def test_two_changes_of_which_each_mends_other_tests_too(diagnose: Diagnose) -> None:
+    tests = (
+        MARK_TESTS.replace("        self.assertFalse(mark.about)\n", "")
+        + """\
+    def test_one(self):
+        mark = Mark("%")
+        self.assertEqual((mark.unsure, mark.about), (False, False))
+    def test_other(self):
+        self.assertFalse(Mark("%").unsure)
+"""
+    )
+    found = mutation(diagnose, MARKS, tests)
+    best = found.changes[0]
+    assert (best.broken, best.mended) == (0, 2) and ", and :4 without" in best.change
+    assert all(one.mended == 1 for one in found.changes if ", and :" not in one.change)
+
+
+def test_where_nothing_lets_the_test_pass_changes_with_which_it_comes_further(diagnose: Diagnose) -> None:
+    shop = (
+        "def count(items):\n    return len(items) + 1\ndef total(items):\n    return 'none' + items[0] * 7\n"
+    )
+    tests = """\
+    def test_bad(self):
+        self.assertEqual(count("ab"), 2)
+        self.assertEqual(total("ab"), "b of a")
+    def test_good(self):
+        self.assertTrue(count("ab"))
+    def test_total(self):
+        self.assertTrue(total("ab"))
+"""
+    found = mutation(diagnose, shop, tests)
+    assert found.changes == []
+    best = found.further[0]
+    assert (best.function, best.line, best.broken, best.ran) == ("count", 2, 0, 2)
+    assert (
+        best.fails_at
+        == (HEAD + tests).splitlines().index('        self.assertEqual(total("ab"), "b of a")') + 1
+    )
+
+
+def test_what_few_other_tests_have_run_with_and_what_does_nothing_any_more_come_later() -> None:
+    def passing(
+        ran: int, likelihood: int, mended: int = 0, broken: int = 0, *, is_hollow: bool = False
+    ) -> tuple[object, ...]:
         mutant = SimpleNamespace(is_blunt=False, is_hollow=is_hollow, likelihood=likelihood)
-        return 0, ran, mended, None, mutant, child
+        counts = {"of_others": lambda: (broken, ran), "mended": lambda: mended}
+        return SimpleNamespace(is_of_tests=False, is_only_here=False, **counts), None, mutant
 
     ordered = [
+        passing(60, LIKELY, 2, 1),
         passing(60, LIKELY, 1),
         passing(60, AIMED),
         passing(60, LIKELY),

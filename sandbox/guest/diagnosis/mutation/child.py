@@ -21,6 +21,8 @@ class Child:
         """`changed`: (function, its code); `others`: names of the other tests that pass, and that fail, without a change."""
         self.changed, self.seconds, self.prepare = changed, seconds, prepare
         self._others, self._failing = others
+        self.goes_on = False
+        """True for one that runs the other tests also if the first one fails."""
         self.limit = 0.0
         """Processor time for the first test."""
         self.is_only_here = False
@@ -46,6 +48,8 @@ class Child:
         """True if it has made or changed files or folders, wherever they are."""
         self.imported = {}
         """Path -> lines that the module of the test runs when it is imported."""
+        self.way = []
+        """[path, line] of each frame in tests that the first failure has passed, the outermost first."""
         self.first_s = self.all_s = 0.0
 
     @property
@@ -60,6 +64,12 @@ class Child:
         """Numbers of the other tests that have not passed here, and that have run."""
         outcomes = [outcome for name, outcome, _ in self.outcomes[1:] if name in self._others]
         return sum(outcome != "passed" for outcome in outcomes), len(outcomes)
+
+    def breaks(self):
+        """Names of the other tests that have not passed here."""
+        return [
+            name for name, outcome, _ in self.outcomes[1:] if name in self._others and outcome != "passed"
+        ]
 
     def mended(self):
         """Number of the failing tests that have passed here."""
@@ -81,7 +91,10 @@ class Child:
             elif type(told) is int:
                 self._pid = told
             elif type(told) is dict:
-                self.imported = {path: set(numbers) for path, numbers in told.items()}
+                self.way = told.get("way", self.way)
+                self.imported.update(
+                    (path, set(numbers)) for path, numbers in told.get("imported", {}).items()
+                )
             else:
                 self._hear(told)
         return True
@@ -164,7 +177,12 @@ class Report:
 
     def tell_imported(self, lines):
         """Tell {path: lines that run when the test's module is imported}."""
-        self._write(lines)
+        self._write({"imported": lines})
+
+    def tell_way(self, way):
+        """Tell the frames in tests that the failure of the first test has passed."""
+        if self._is_first:
+            self._write({"way": way})
 
     def tell(self, name, outcome, failed):
         """Tell how a test has ended. The child ends if that is all that is asked of it."""

@@ -130,6 +130,9 @@ class Stops:
             os.write(self._ending, _SAME)
         os._exit(0)
 
+    def tell_way(self, way):
+        """Ignore how far the unchanged test comes."""
+
     def tell_made(self, path):
         """End this process: children would share the file that it is about to make."""
         os._exit(0)

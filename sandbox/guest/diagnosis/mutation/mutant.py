@@ -50,6 +50,14 @@ class Mutant:
         self.is_hollow = text.startswith(_HOLLOW)
         self.is_blunt = text.startswith(_BLUNT) and isinstance(parts[0] if parts else node, _EFFECTS)
 
+    @property
+    def changed_parts(self):
+        """{(id of a node, name of its field): (its value, the changed value)}."""
+        return {
+            (id(self._owner), field): (getattr(self._owner, field), value)
+            for field, value in self._fields.items()
+        }
+
     def __enter__(self):
         for field, value in self._fields.items():
             self._old[field] = getattr(self._owner, field)
@@ -57,6 +65,11 @@ class Mutant:
 
     def __exit__(self, *exc):
         for field, value in self._old.items():
+            setattr(self._owner, field, value)
+
+    def put(self, values):
+        """Set fields of the changed node to {(its id, field): value} while the change is made."""
+        for (_, field), value in values.items():
             setattr(self._owner, field, value)
 
     @property
@@ -73,6 +86,62 @@ class Mutant:
         """Describe the change, with the source of its parts."""
         text, parts = self._text
         return text.format(*(part if type(part) is str else _source(part, lines) for part in parts))
+
+
+class Joined:
+    """Two changes at once, of different parts: it has what a change has."""
+
+    def __init__(self, first, second):
+        self._both = first, second
+        self.code = [*first.code, *second.code]
+        self.computed_by = first.computed_by
+        self.line, self.likelihood = first.line, max(first.likelihood, second.likelihood)
+        self.is_hollow = first.is_hollow or second.is_hollow
+        self.is_blunt = first.is_blunt or second.is_blunt
+        self.leaves_out, self.kind = first.leaves_out and second.leaves_out, first.kind
+        self._merged = {}
+        """Parts that both change, lists of which each replaces other items -> the list with all of these."""
+
+    @classmethod
+    def of(cls, first, second):
+        """Both changes at once; None if they can't be made together."""
+        parts, more = first.changed_parts, second.changed_parts
+        merged = {part: _merge(*parts[part], more[part][1]) for part in parts.keys() & more.keys()}
+        if None in merged.values():
+            return None
+        joined = cls(first, second)
+        joined._merged = merged
+        return joined
+
+    def __enter__(self):
+        first, second = self._both
+        first.__enter__()
+        second.__enter__()
+        second.put(self._merged)
+
+    def __exit__(self, *exc):
+        first, second = self._both
+        second.__exit__(*exc)
+        first.__exit__(*exc)
+
+    def describe(self, lines):
+        """Describe both, with the line of the second one."""
+        first, second = self._both
+        return f"{first.describe(lines)}, and :{second.line} {second.describe(lines)}"
+
+
+def _merge(before, first, second):
+    """A list with the items of two others that each have replaced some of its own; None if that can't be."""
+    if not type(before) is type(first) is type(second) is list or not len(before) == len(first) == len(
+        second
+    ):
+        return None
+    merged = []
+    for old, one, other in zip(before, first, second):
+        if one is not old and other is not old:
+            return None
+        merged.append(other if one is old else one)
+    return merged
 
 
 def parsed(text, at, **parts):

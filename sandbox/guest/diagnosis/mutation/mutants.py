@@ -21,6 +21,7 @@ from .conditions import (
     operands,
     wider,
     without_not,
+    without_one,
 )
 from .counterparts import counterparts, other_places, sorted_loops
 from .inheritance import inherited_item, inherited_too, own_or_inherited, with_base, with_overriding
@@ -504,6 +505,7 @@ _MAKERS = (
     (ast.comprehension, _filters),
     (ast.BoolOp, operands),
     (ast.Compare, comparisons),
+    (ast.Compare, without_one),
     (ast.Compare, asked_for_key),
     ((ast.If, ast.IfExp), asked_for_entry),
     (ast.Subscript, without_entry),

@@ -7,7 +7,6 @@ with the test, and if that passes, with the tests after it.
 from __future__ import annotations
 
 import sys
-from bisect import bisect_left
 from functools import partial
 
 from ...debugger.isolation.pristine import os, threading
@@ -15,15 +14,19 @@ from .. import failure
 from ..job import guarded
 from ..sources import Sources
 from . import state_uses
+from .attempts import Attempts
 from .child import fail_alike
 from .definitions import Definitions
-from .functions import Loaded, import_modules
+from .functions import Loaded, WithoutAnnotations, import_modules
 from .guard import open_files
-from .plan import Plan, lines_in
+from .plan import Plan
 from .tested_module import OwnModules, TestedModule
+from .together import try_together
 from .trial import Forked, Trial
 
 _MAX_TOLD = 20
+_MAX_NAMED, _MAX_NAME = 2, 300
+"""Other tests that a change breaks and that are named; characters of a name."""
 _MAX_SERVERS = 128
 """Functions with a fork server, each of which takes some 2 MB."""
 _OTHERS_S = 2.0
@@ -43,8 +46,6 @@ class MutationObserver:
         self._sources = Sources()
         self.soon = frozenset(self._spectrum.get("soon", ()))
         """Tests that run right after the failing one."""
-        self._run = {}
-        """Path -> the lines that the failing test runs, in order."""
         self._has_begun = False
         self._trial = None
         self._kept: tuple = ()
@@ -75,9 +76,12 @@ class MutationObserver:
         """True in a child with changed code that runs the failing test: it has not passed then."""
         return self._report is not None and self._report.is_waiting
 
-    def raised(self):
-        """End such a child, before a report of its failure is made."""
-        os._exit(0)
+    def raised(self, exc):
+        """End such a child, before a report of its failure is made; it tells how far the test came."""
+        try:
+            self._report.tell_way(failure.way_in_tests(exc, self.job))
+        finally:
+            os._exit(0)
 
     def set_up_shared(self, begins):
         """Run it like the rest."""
@@ -86,7 +90,11 @@ class MutationObserver:
         """True when this process has nothing more to run."""
         if self._report is None:
             return self._has_begun
-        self._report.tell(name, outcome, failure.describe(exc, self.job) if exc is not None else None)
+        if exc is None:
+            self._report.tell(name, outcome, None)
+        else:
+            self._report.tell_way(failure.way_in_tests(exc, self.job))
+            self._report.tell(name, outcome, failure.describe(exc, self.job))
         return False
 
     def failed(self, exc):
@@ -121,48 +129,32 @@ class MutationObserver:
         self.job.write(result)
         module = TestedModule.of(self.job.test)
         own = OwnModules.of(module, self._is_own) if module else None
-        anew, from_start = (
-            trial.start(None, _OTHERS_S, partial(self._tell_imported, one, trial)) if one else base
-            for one in (module, own)
-        )
+        executed = [one for one in (module, own) if one is not None]
+        for one in executed:
+            one.like = trial.start(None, _OTHERS_S, partial(self._tell_imported, one, trial))
         trial.wait()
-        imported, at_start = ({} if self._difference(one) else one.imported for one in (anew, from_start))
-        trial.expect(base, anew, from_start)
+        for one in executed:
+            one.imported = {} if self._difference(one.like) else one.like.imported
+        trial.expect(base, *(one.like for one in executed))
+        imported, at_start = (one.imported if one else {} for one in (module, own))
         paths = {path for path, _, _ in lines} | imported.keys() | at_start.keys()
         loaded = Loaded(self.job.relative, paths)
         definitions = self._read_definitions(loaded)
         result.update(others=len(trial.others), failing=len(trial.failing))
-        tried, only_here = [], self._only_here()
-        for path, line in sorted(one[:2] for one in self._spectrum["lines"]):
-            self._run.setdefault(path, []).append(line)
         plan = Plan(self.job, self._spectrum, loaded, definitions, lines, imported, at_start)
         changes = plan.changes()
-        self._kept = trial, plan, changes, tried, lines
+        attempts = Attempts(self.job, trial, loaded, definitions, plan, self._spectrum, module, own)
+        self._kept = trial, plan, changes, attempts, lines
         trial.serve(plan.groups(_MAX_SERVERS), base.outcomes[0][2])
         for function, mutant in changes:
             if trial.is_over():
                 result["cut"] = "the time for it was over"
                 break
-            path, code = self.job.relative(function.filename), None
-            with mutant:
-                changed = guarded(loaded.compile)(function)
-                if plan.is_of_start(function):
-                    tree = definitions.trees[function.filename]
-                    code = guarded(loaded.compile_file)(function.filename, tree)
-            if not changed:
-                continue
-            if own is not None and code is not None:
-                prepare = partial(own.execute, function.filename, code)
-                child = trial.start(changed, None, prepare, from_start)
-            elif module is not None and lines_in(function, imported.get(path)):
-                child = trial.start(changed, None, module.execute, anew)
-            else:
-                child = trial.start(changed)
-            child.is_only_here = self._is_among(only_here, path, mutant.line)
-            child.is_of_tests, child.is_hollow = loaded.is_of_tests(function), mutant.is_hollow
-            tried.append((child, function, mutant))
+            attempts.start(function, mutant)
+        further = try_together(attempts, trial, plan)
         trial.end()
-        result.update(tried=len(tried), **self._told(tried, trial, definitions))
+        tried = attempts.tried
+        result.update(tried=attempts.number, **self._told(tried, further, definitions))
         self.job.write(result)
 
     def _problem(self):
@@ -210,33 +202,35 @@ class MutationObserver:
 
     def _read_definitions(self, loaded):
         trees = {filename: self._sources.tree(filename) for filename in loaded.filenames.values()}
-        return Definitions({filename: tree for filename, tree in trees.items() if tree is not None})
+        plain = WithoutAnnotations()
+        return Definitions(
+            {filename: plain.visit(tree) for filename, tree in trees.items() if tree is not None}
+        )
 
-    def _told(self, tried, trial, definitions):
-        """The changes with which the test passes: those first with which the others do, too, also such as fail without it."""
-        passing = [
-            (*child.of_others(), child.mended(), function, mutant, child)
-            for child, function, mutant in tried
-            if child.has_passed
-        ]
-        passing.sort(key=_rank)
-        told = []
-        for broken, ran, mended, function, mutant, child in passing[:_MAX_TOLD]:
-            lines = self._sources.lines(function.filename)
-            told.append(
-                {
-                    **self._place(function.filename, mutant.line),
-                    "function": function.name,
-                    "change": mutant.describe(lines),
-                    "broken": broken,
-                    "ran": ran,
-                    "mended": mended,
-                    "only_here": child.is_only_here,
-                    "hollow": mutant.is_hollow,
-                    "computed_by": self._place_of(mutant.computed_by, definitions),
-                }
-            )
-        return {"passing": len(passing), "changes": told, "state": self._state(told, passing, definitions)}
+    def _told(self, tried, further, definitions):
+        """The changes with which the test passes, or comes further: those first with which the others pass, also such as fail without."""
+        passing = sorted((one for one in tried if one[0].has_passed), key=_rank)
+        told = [self._describe(*one, definitions) for one in passing[:_MAX_TOLD]]
+        more = [self._describe(*one, definitions) for one in sorted(further, key=_rank)]
+        state = self._state(told, passing, definitions)
+        return {"passing": len(passing), "changes": told, "further": more, "state": state}
+
+    def _describe(self, child, function, mutant, definitions):
+        """Describe a change, and what the other tests do with it."""
+        broken, ran = child.of_others()
+        return {
+            **self._place(function.filename, mutant.line),
+            "function": function.name,
+            "change": mutant.describe(self._sources.lines(function.filename)),
+            "broken": broken,
+            "breaks": [name[:_MAX_NAME] for name in child.breaks()[:_MAX_NAMED]],
+            "ran": ran,
+            "mended": child.mended(),
+            "fails_at": 0 if child.has_passed or not child.way else child.way[-1][1],
+            "only_here": child.is_only_here,
+            "hollow": mutant.is_hollow,
+            "computed_by": self._place_of(mutant.computed_by, definitions),
+        }
 
     def _place_of(self, definition, definitions):
         """The place of a function's `def`; None for None."""
@@ -244,25 +238,12 @@ class MutationObserver:
             return None
         return self._place(definitions.filename_of(definition), definition.lineno)
 
-    def _only_here(self):
-        """(path, line) of the lines that no passing test runs, and nothing before the tests."""
-        if self._spectrum["cut"]:
-            return set()  # not all tests have run
-        found = {(path, line) for path, line, _, runs in self._spectrum["lines"] if not runs}
-        return found.difference(map(tuple, self._spectrum["outside"]))
-
-    def _is_among(self, only_here, path, line):
-        """True for a change at one of these lines; of one at a line that begins nothing that runs, the next that does counts."""
-        run = self._run.get(path, ())
-        index = bisect_left(run, line)
-        return (path, run[index] if index < len(run) else line) in only_here
-
     def _state(self, told, passing, definitions):
         """The state that the changes are about, with its uses; None if there is none."""
         if not told:
             return None
-        mutants = [one[4] for one in passing[:_MAX_TOLD]]
-        name, filename, uses = state_uses.find(mutants, passing[0][3].filename, definitions)
+        mutants = [mutant for _, _, mutant in passing[:_MAX_TOLD]]
+        name, filename, uses = state_uses.find(mutants, passing[0][1].filename, definitions)
         places = [dict(self._place(filename, line), is_written=is_written) for line, is_written in uses]
         return {"name": name, "uses": places} if name else None
 
@@ -275,8 +256,14 @@ class MutationObserver:
         }
 
 
-def _rank(passing):
-    """Key by which changes are told: what a test disproves, then what is rarely the cause, come later."""
-    broken, ran, mended, _, mutant, child = passing
-    doubts = mutant.is_blunt, child.is_only_here
-    return child.is_of_tests, broken, mutant.is_hollow, -mended, *doubts, -ran, mutant.likelihood
+def _rank(tried):
+    """Key by which changes are told: what a test disproves, then what is rarely the cause, come later.
+
+    A test that fails with a change outweighs one that passes with it alone.
+    """
+    child, _, mutant = tried
+    broken, ran = child.of_others()
+    mended = child.mended()
+    harm = broken - (0 if mutant.is_hollow else mended)
+    doubts = mutant.is_hollow, -mended, mutant.is_blunt, child.is_only_here
+    return child.is_of_tests, harm, *doubts, -ran, mutant.likelihood

@@ -79,6 +79,25 @@ class Plan:
         first, common = self._ranked(FIRST, FIRST), self._ranked(LIKELY, UNLIKELY)
         yield from (one[2:] for one in _in_turn(first, self._aimed(), common) if one is not None)
 
+    def beside(self, function, mutant):
+        """Yield (function, change) of further changes of a function, those of the same kind first, and those in others of its file.
+
+        Of other functions those of the same kind alone.
+        """
+        others, alike = [], []
+        for number, (_, _, one, _) in enumerate(self._functions):
+            if one.filename == function.filename:
+                for *_, other in self._of_function(number):
+                    if one is function and other.line != mutant.line:
+                        others.append((other.kind != mutant.kind, one, other))
+                    elif one is not function and other.kind == mutant.kind:
+                        alike.append((one, other))
+        others.sort(key=lambda one: one[0])
+        same = [one[1:] for one in others if not one[0]]
+        yield from same
+        yield from alike
+        yield from (one[1:] for one in others[len(same) :])
+
     def is_of_start(self, function):
         """True for a function that only runs when the modules of the repository are imported."""
         return function in self._of_start

@@ -66,7 +66,20 @@ def changes_of_block(owner, field, block, executed, shared):
             continue  # what follows is moved by `moves_of`
         if isinstance(one, _MOVABLE) and isinstance(following, _MOVABLE) and following.lineno in executed:
             moved = [*block[:index], following, one, *block[index + 2 :]]
-            yield Mutant(owner, {field: moved}, one, POSSIBLE, "with {} after {}", one, following)
+            likelihood = AIMED if _depends(following, one) or _depends(one, following) else POSSIBLE
+            yield Mutant(owner, {field: moved}, one, likelihood, "with {} after {}", one, following)
+
+
+def _depends(one, other):
+    """True for a statement that reads an attribute which another one sets."""
+    targets = (
+        [other.target] if isinstance(other, ast.AugAssign) else [target for target, _ in assigned_in(other)]
+    )
+    written = {path_of(target) for target in targets if isinstance(target, ast.Attribute)} - {""}
+    return bool(written) and any(
+        isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and path_of(node) in written
+        for node in ast.walk(one)
+    )
 
 
 def _changed_names(statement):

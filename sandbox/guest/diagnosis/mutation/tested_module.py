@@ -11,6 +11,11 @@ from .. import line_tracers
 class _Executed:
     """Modules that are executed anew before a test."""
 
+    imported: dict = {}
+    """{path: lines outside of tests that run meanwhile}."""
+    like = None
+    """The unchanged program that does so, too."""
+
     def execute(self):
         raise NotImplementedError
 

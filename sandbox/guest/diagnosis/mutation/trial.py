@@ -30,6 +30,8 @@ _FORK_S = 0.02
 """Processor time of a fork, at most."""
 _MAX_FILE, _MAX_MEMORY = 64 << 20, 256 << 20
 """Bytes that a child may write into a file, and allocate beyond what it begins with."""
+_TOGETHER_S = 4.0
+"""Time for changes that are tried together, of the longest one."""
 _LAST_S = 2.0
 """Time for those that run when the time is over."""
 
@@ -59,6 +61,8 @@ class Trial:
         """Unchanged program that executes modules anew -> processor time for the first test with these, names of other tests."""
         self._tried = self._passing = self._harmless = self._mending = 0
         """Numbers of changes; with which the test passes; and no other test fails that could; and one passes that fails, if any does."""
+        self._way, self._has_further = [], False
+        """How far the unchanged test comes; True if it has come further with a change."""
         self.others, self.failing = set(), set()
         """Names of the other tests that pass, and that fail."""
         self._count = _MAX_OTHERS
@@ -71,6 +75,7 @@ class Trial:
         The time for changes begins now.
         """
         now, settings = time.monotonic(), self._job.settings
+        self._way = base.way
         self._ends, self._ends_in_vain = now + settings["budget_s"], now + settings["budget_in_vain_s"]
         self._ends_later = min(now + _LATER * settings["budget_s"], self._ends_in_vain)
         self.others, self.failing = others = _others_of(base)
@@ -85,29 +90,47 @@ class Trial:
         self._more = max(_MORE_S, _SLOWER * (base.all_s - base.first_s))
 
     def is_over(self):
-        """True if the time is over: the first one if the test is mended and many changes are tried, else a multiple, or the longest."""
+        """True if the time is over: the first one if the test is mended and many changes are tried, else a multiple, or the longest.
+
+        Of that, time is left for changes together where the test comes further with one.
+        """
         ends = self._ends if self._mending and self._tried >= _MANY else self._ends_later
-        ends = ends if self._harmless else self._ends_in_vain
+        if not self._harmless:
+            ends = self._ends_in_vain - (_TOGETHER_S if self._has_further else 0)
         return time.monotonic() > ends or self._job.is_over() or self._passing >= _MAX_PASSING
 
-    def start(self, changed, seconds=None, prepare=None, like=None):
+    def begin_together(self):
+        """Begin the time for changes that are tried together; returns a function that is true when it is over."""
+        self.wait(_LAST_S)
+        ends = time.monotonic() + _TOGETHER_S
+        return lambda: time.monotonic() > ends or self._job.is_over()
+
+    def is_further(self, child):
+        """True for a child in which the test came further before it failed."""
+        for (path, line), (other, came) in zip(self._way, child.way):
+            if path != other or line != came:
+                return path == other and came > line
+        return False
+
+    def start(self, changed, seconds=None, prepare=None, like=None, goes_on=False):
         """Run the test in a child process, which calls `prepare` before; returns that. Raises Forked in it, with `report` set.
 
-        `like`: the unchanged program that does so, too.
+        `like`: the unchanged program that does so, too. `goes_on`: run the other tests also if the first one fails.
         """
         while len(self._running) >= self._workers:
             self._listen()
         self._tried += changed is not None
         limit, others = self._like.get(like, (self._limit, (self.others, self.failing)))
         child = Child(changed, others, seconds, prepare)
-        child.limit = limit
+        child.limit, child.goes_on = limit, goes_on
         if not self._ask_server(child):
             self._fork(child)
         return child
 
     def _fork(self, child):
         """Run the test from its start."""
-        is_changed, is_early, limit = child.changed is not None, child.prepare is not None, child.limit
+        is_changed = child.changed is not None and not child.goes_on
+        is_early, limit = child.prepare is not None, child.limit
         reading, writing = os.pipe()
 
         def become():
@@ -155,7 +178,7 @@ class Trial:
 
     def _ask_server(self, child):
         """Have the test run from the first call of a changed function. False if it has to run from its start."""
-        if self._servers is None or not child.changed or child.prepare is not None:
+        if self._servers is None or not child.changed or child.prepare is not None or child.goes_on:
             return False
         reading, writing = os.pipe()
         is_asked = self._servers.ask(child.changed, writing)
@@ -236,6 +259,7 @@ class Trial:
             self._fork(child)
             return
         self._passing += child.has_passed
+        self._has_further = self._has_further or self.is_further(child)
         if child.has_passed and (self.others or self._passing >= _ENOUGH):
             is_doubtful = child.is_of_tests or child.is_hollow or (self.others and child.is_only_here)
             is_harmless = not child.of_others()[0] and not is_doubtful
