@@ -58,6 +58,11 @@ class Tree:
     def level(self, index):
         self.width[index] = self.found[index]
 
+    @classmethod
+    def all_parents(cls):
+        cls.parents[0] = None
+        return [one for one in cls.parents.values()]
+
     def renew(self):
         self.key = self.width
         self.clear()
@@ -108,6 +113,7 @@ def changes(*wanted: str) -> list[Mutant]:
         (["if `self.width is None or self.merged is not None` were false"], "merged"),  # it writes that
         (["if `self.found` were empty each time", "without `self.width = other.height`"], "found"),
         (["with `self.key` at its end as it was before", "with `1` for `0`", "with `2` for `1`"], "key"),
+        (["with `cls.parents.values()` sorted"], "parents"),
         ([], ""),
     ],
 )

@@ -22,7 +22,7 @@ def find(mutants, filename, definitions):
     where it leaves out that an attribute is assigned to another one, it is the first, whose value is wrong. Else it is an
     attribute that is not called, or a constant of a module, which may be a container: in the code of at least half of the
     changes, one of which writes it. Else a global or an attribute that functions write whose calls are left out, or an attribute
-    of the object itself that is in the best change and that the file writes.
+    of the object or the class itself that is in the best change and that the file writes.
     """
     computed_by = mutants[0].computed_by if mutants else None
     if computed_by is not None and (_computes_attribute(computed_by) or _own_attributes([computed_by])):
@@ -76,7 +76,7 @@ def _container_of(node):
 
 
 def _own_state(mutants, filename, definitions):
-    """Yield (name of the file, name) of the attributes of `self` in the code of changes that the file writes.
+    """Yield (name of the file, name) of the attributes of `self` and `cls` in the code of changes that the file writes.
 
     Those first that the changed function writes itself.
     """
@@ -93,9 +93,15 @@ def _own_state(mutants, filename, definitions):
 
 
 def _own_attributes(code):
-    """The first names of attributes of `self` in syntax trees, with a dot before each."""
+    """The first names of attributes of `self`, and of `cls`, in syntax trees, with a dot before each."""
     nodes = (node for one in code for node in ast.walk(one))
-    return list(dict.fromkeys(f".{node.attr}" for node in nodes if own_attribute(node)))[:_MAX_NAMES]
+    return list(dict.fromkeys(f".{node.attr}" for node in nodes if own_attribute(node) or _is_of_cls(node)))[
+        :_MAX_NAMES
+    ]
+
+
+def _is_of_cls(node):
+    return isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "cls"
 
 
 def _function_around(tree, line):
