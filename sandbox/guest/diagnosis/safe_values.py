@@ -11,10 +11,14 @@ _ITEMS = 4
 _TYPE_NAME = type.__dict__["__name__"].__get__
 _TYPE_QUALNAME = type.__dict__["__qualname__"].__get__
 _TYPE_DICT = type.__dict__["__dict__"].__get__
+_TYPE_MRO = type.__dict__["__mro__"].__get__
+_IDENTITIES = "name", "key", "id", "tag", "title", "label", "code", "type", "kind", "value", "text", "path"
+"""Attributes that tell one object of a class from another, the best first; they may begin with an underscore."""
+_MAX_IDENTITY = 30
 
 
 def text_of(value, depth=2):
-    """Short text of a value; the class of an object of another type."""
+    """Short text of a value; of an object of another type its class, and an attribute that tells it from others."""
     kind = type(value)
     if kind is str:
         return repr(value[: _MAX * 2])[:_MAX]
@@ -28,7 +32,7 @@ def text_of(value, depth=2):
         return _sequence(value, kind, depth)
     if kind is dict:
         return _mapping(value, depth)
-    return type_name(value)
+    return _object(value) if depth > 0 else type_name(value)
 
 
 def type_name(value):
@@ -39,6 +43,17 @@ def type_name(value):
     if kind is types.FunctionType:
         return f"function {value.__name__[:_MAX]}"
     return f"<{_TYPE_NAME(kind)[:_MAX]}>"
+
+
+def _object(value):
+    """`<Order name='a'>`."""
+    name = type_name(value)
+    held = dict(attributes_of(value)) if name[:1] == "<" else {}
+    for attribute in [each for one in _IDENTITIES for each in (one, "_" + one)]:
+        found = held.get(attribute)
+        if (type(found) is str and found) or type(found) is int:
+            return f"{name[:-1]} {attribute}={text_of(found)[:_MAX_IDENTITY]}>"
+    return name
 
 
 def class_name(value):
@@ -74,3 +89,39 @@ def _mapping(value, depth):
     parts = [f"{text_of(key, 0)}: {text_of(item, depth - 1)}" for key, item in items]
     more = ["… %d more" % (len(value) - _ITEMS)] if len(value) > _ITEMS else []
     return ("{" + ", ".join(parts + more) + "}")[: 2 * _MAX]
+
+
+def attributes_of(value):
+    """(name, value) of the attributes that an object itself has."""
+    found = []
+    for get in _getters(type(value)):
+        try:
+            held = get[1](value)
+        except AttributeError:  # a slot that is not set
+            continue
+        found += list(held.items()) if get[0] is None and type(held) is dict else []
+        found += [(get[0], held)] if get[0] is not None else []
+    return [(name, held) for name, held in found if type(name) is str]
+
+
+def _getters(kind):
+    """(name of a slot or None for `__dict__`, its getter): never a property of the program."""
+    known = _known.get(id(kind))
+    if known is not None:
+        return known[1]
+    found = []
+    for above in _TYPE_MRO(kind)[:-1]:
+        scope = _TYPE_DICT(above)
+        if scope.get("__module__") == "builtins":
+            continue
+        for name, held in list(scope.items()):
+            if type(held) is types.MemberDescriptorType:
+                found.append((name, held.__get__))
+            elif name == "__dict__" and type(held) is types.GetSetDescriptorType:
+                found.append((None, held.__get__))
+    _known[id(kind)] = kind, found
+    return found
+
+
+_known: dict = {}
+"""id of a class -> (the class, its getters)."""

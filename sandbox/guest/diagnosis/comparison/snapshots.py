@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import types
 import zlib
 
 from ..events import is_atom
-from ..safe_values import text_of, type_name
+from ..safe_values import attributes_of, text_of, type_name
 
 _DEPTH = 2
 _NODES = 30
@@ -14,8 +13,6 @@ _NODES = 30
 _ITEMS = 8
 _MAX_TEXT = 100
 _MAX_WHOLE = 400
-_MRO = type.__dict__["__mro__"].__get__
-_NAMESPACE = type.__dict__["__dict__"].__get__
 
 
 def snapshot(value):
@@ -49,7 +46,7 @@ def _inner(value):
         return list(value.values())[:_ITEMS]
     if type_name(value)[:1] != "<":
         return []
-    return [held for _, held in _attributes(value, kind)[:_ITEMS]]
+    return [held for _, held in attributes_of(value)[:_ITEMS]]
 
 
 def atom_text(value):
@@ -105,42 +102,6 @@ def _object(value, kind, depth, left):
     if depth <= 0 or name[:1] != "<":
         return name
     parts = []
-    for attribute, held in _attributes(value, kind)[:_ITEMS]:
+    for attribute, held in attributes_of(value)[:_ITEMS]:
         parts.append(f"{attribute}={_text(held, depth - 1, left)}")
     return f"{name[:-1]} {', '.join(parts)}>" if parts else name
-
-
-def _attributes(value, kind):
-    """(name, value) of the attributes that an object itself has."""
-    found = []
-    for get in _getters(kind):
-        try:
-            held = get[1](value)
-        except AttributeError:  # a slot that is not set
-            continue
-        found += list(held.items()) if get[0] is None and type(held) is dict else []
-        found += [(get[0], held)] if get[0] is not None else []
-    return [(name, held) for name, held in found if type(name) is str]
-
-
-def _getters(kind):
-    """(name of a slot or None for `__dict__`, its getter): never a property of the program."""
-    known = _known.get(id(kind))
-    if known is not None:
-        return known[1]
-    found = []
-    for above in _MRO(kind)[:-1]:
-        scope = _NAMESPACE(above)
-        if _NAMESPACE(above).get("__module__") == "builtins":
-            continue
-        for name, held in list(scope.items()):
-            if type(held) is types.MemberDescriptorType:
-                found.append((name, held.__get__))
-            elif name == "__dict__" and type(held) is types.GetSetDescriptorType:
-                found.append((None, held.__get__))
-    _known[id(kind)] = kind, found
-    return found
-
-
-_known: dict = {}
-"""id of a class -> (the class, its getters)."""
