@@ -12,7 +12,7 @@ from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
 from tools._diagnosis import select_shown
 from tools._named_places import order_places
-from tools._places import shorten
+from tools._places import shorten, shorten_value
 from tools._source_parts import (
     MAX_FUNCTION,
     MAX_SMALL_FILE,
@@ -379,6 +379,6 @@ def _is_scrap(text: str) -> bool:
 def _values_of_lines(recording: Recording) -> dict[tuple[str, str], dict[int, str]]:
     """Values that were set or decided at the lines of the calls that are told, by path and function."""
     return {
-        (one.path, one.function): {line: shorten(text, _MAX_VALUE) for line, text in one.lines}
+        (one.path, one.function): {line: shorten_value(text, _MAX_VALUE) for line, text in one.lines}
         for one in recording.calls
     }

@@ -208,6 +208,15 @@ def test_calls_are_nested_with_arguments_results_and_lines_that_few_passing_test
     )
 
 
+def test_values_are_told_with_all_of_their_spaces_on_one_line() -> None:
+    call = {**GROUP, "function": "indent", "arguments": "by='   '", "result": "'  x'"}
+    links = [{**GROUP, "name": "by", "value": "'   '"}, {**GROUP, "name": "text", "value": "'\n  x'"}]
+    signal = {"kind": "unused", "name": "by", "value": "'   '", "places": [GROUP] * 2}
+    text = diagnosis(recording={"calls": [call], "chain": links, "signals": [signal]})
+    for told in ("indent(by='   ') → '  x'", "by = '   '  shop", "text = '   x'  shop", "used: by='   ' in"):
+        assert told in text
+
+
 def test_what_was_called_since_and_has_not_changed_the_state_is_told() -> None:
     kept = {
         "written": GROUP,
