@@ -108,13 +108,14 @@ async def diagnose(
         text, found = _NOT_FAILED if stop.state == "exited" else _NOT_REACHED, None
     else:
         text, found = await _diagnose(session, report, stop, entrypoint, end, against, in_order=in_order)
+    others_told = [one.test for one in found.spectrum.failing] if found and found.spectrum else []
     if found is not None:
-        session.diagnosed = session.newly_diagnosed = stop.test
+        session.diagnosed = stop.test
+        session.newly_diagnosed = [*([stop.test] if stop.test else []), *others_told]
     shown = await in_thread(_with_last_output, stop_answer(stop, session), documents.output_hint(session))
     if stop.test == test and not in_order:
         shown = shown.model_copy(update={"test": None})  # the client has named it
-    told = {one.test for one in found.spectrum.failing} if found and found.spectrum else set[str]()
-    others, more = await in_thread(_others_than, stop.test, session, told)
+    others, more = await in_thread(_others_than, stop.test, session, {*others_told})
     whole = DiagnoseAnswer.model_construct(
         **vars(shown), values=values, diagnosis=text, also_failing=others, more_failing=more
     )

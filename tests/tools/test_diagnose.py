@@ -325,6 +325,23 @@ async def test_the_run_after_an_edit_names_the_diagnosed_test_as_fixed(make_repo
     assert run.endswith("\n2 passed (exit code 0)\nfixed since the last run: test_shop.py::test_rate")
 
 
+async def test_the_run_after_an_edit_names_the_other_tests_that_were_seen_to_fail_as_fixed(
+    make_repo: MakeRepo,
+) -> None:
+    tests = "from shop import rate\n\ndef test_rate():\n    assert rate() == 1\n\ndef test_more():\n    assert rate() < 2\n"
+    edit = {"path": "shop.py", "old_code": "return 2", "new_code": "return 1"}
+    _, one, all_tests, again = await answers(
+        make_repo({"shop.py": "def rate():\n    return 2\n", "test_shop.py": tests}),
+        ("diagnose", {"test": "test_shop.py::test_rate"}),
+        ("rewrite", {**edit, "run": "test_shop.py::test_rate"}),
+        ("eval", {}),
+        ("eval", {}),
+    )
+    assert one.endswith("\nfixed since the last run: test_shop.py::test_rate")
+    assert all_tests.endswith("\nfixed since the last run: test_shop.py::test_more")
+    assert again == "2 passed (exit code 0)"
+
+
 async def test_a_diagnosed_unittest_test_is_told_as_fixed_once(make_repo: MakeRepo) -> None:
     head = "import unittest\nfrom shop import rate\nclass Case(unittest.TestCase):\n"
     tests = head + "    def test_rate(self):\n        self.assertEqual(rate(), 1)\n"
