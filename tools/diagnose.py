@@ -324,14 +324,14 @@ def _places_in(stop: StopAnswer) -> list[tuple[str, int]]:
 
 def _test_in(stop: StopAnswer, shown: Sequence[tuple[str, int]]) -> LinesOfTest | None:
     """The lines of the test that a stop shows; None if it shows none. `shown`: path and number of further lines."""
-    frame = stop.call_path[0] if stop.call_path else stop.frame
-    lines = {
-        number: line for one in _pieces_of_test(stop) for number, line in enumerate(one.lines, one.start)
-    }
+    frame, pieces = stop.call_path[0] if stop.call_path else stop.frame, _pieces_of_test(stop)
+    lines = {number: line for one in pieces for number, line in enumerate(one.lines, one.start)}
     if not (frame and lines):
         return None
-    others = frozenset(line for path, line in shown if path == frame.path)
-    return LinesOfTest(frame.path, lines, others)
+    others = {line for path, line in shown if path == frame.path}
+    if stop.source and stop.frame and stop.frame.path == frame.path:
+        others.update(range(stop.source.start, stop.source.start + len(stop.source.lines)))
+    return LinesOfTest(frame.path, lines, frozenset(others), pieces[-1].current)
 
 
 def _callers_in(stop: StopAnswer) -> list[Place]:
