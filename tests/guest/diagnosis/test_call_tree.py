@@ -67,6 +67,17 @@ def test_functions_that_those_of_the_calls_have_called_are_told_with_the_line(di
     assert helpers == [("net", "Cart.add", 6)]
 
 
+def test_a_function_that_also_describes_the_failure_is_told_by_its_other_calls(diagnose: Diagnose) -> None:
+    shop = SHOP.replace("found = 0", "found = len(shown(self)) - 9")
+    tests = HEAD + BAD.replace("cart.total(), 14", "str(cart), str(cart.total())")
+    found = diagnose({"shop.py": shop.replace("__repr__", "__str__"), "test_shop.py": tests}, CASE)
+    assert found.recording is not None and found.recording.problems == []
+    assert ("shown", "Cart.total", 13) in {
+        (one.function, one.by.function, one.by.line) for one in found.recording.helpers
+    }
+    assert "Cart.__str__" not in {one.function for one in calls_of(found)}
+
+
 LATER = """\
 class Rate:
     def __init__(self, rate):
