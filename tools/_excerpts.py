@@ -46,6 +46,8 @@ _LITTLE_FILE = 600
 """Characters of a small file that is shown after other functions whatever the length of its function."""
 _LITTLE_MORE = 1.5
 """Length of such a file to that of its function up to which it is shown after other functions, too."""
+_FEW_LEFT = 300
+"""Characters that are not left out of a function of which the rest is shown, even if there is no room for them."""
 _LEAST_LINES = 5
 """Lines of a part of a function that is shown after other functions."""
 _MAX_HELPERS, _FEW_HELPERS, _MAX_HELPER = 3, 1, 500
@@ -186,7 +188,7 @@ class _Reader:
             whole = ""  # it would be without these values
         inside = self._inside(place.path, whole or text)
         more = len(whole or text) - sum(len(one.text) for one in inside)
-        if not whole and more > self._room and excerpts:
+        if not whole and more > self._room + _FEW_LEFT and excerpts:
             return
         self._seen.add((place.path, span))
         left = self._room - more
@@ -234,6 +236,10 @@ class _Reader:
         for fewer in (named, named[:1]) if self._excerpts else ():
             if len(text) > self._room:
                 text = cut_out(place, lines, marks, shown, fewer, values, min(self._room, _MAX_REST))
+        if has_parts(text) and not _is_scrap(text):
+            longer = len(text) + _FEW_LEFT
+            whole = cut_out(place, lines, marks, shown, named, values, longer, is_cause=is_cause)
+            text = text if has_parts(whole) else whole
         return text
 
     def _longest(self, place: Place) -> int:

@@ -1235,6 +1235,22 @@ async def test_a_function_inside_of_another_is_shown_once(order: list[str]) -> N
     assert (excerpt.function, [line for _, line in excerpt.lines()]) == ("save", [1, 2, 3, 4])
 
 
+@pytest.mark.parametrize(("few", "is_whole"), [(5, True), (40, False)])
+async def test_few_lines_of_a_function_are_not_left_out(few: int, is_whole: bool) -> None:
+    long = "def total(rows):\n" + "    rows.append(1)\n" * 70 + "\n"
+    rest = "\n".join(f"    rows.last = {number}" for number in range(few))
+    second = "def second(rows):\n" + "    first = rows[0]\n" * 20 + rest + "\n\n"
+    calls = [
+        {"path": "shop.py", "line": 1, "function": "total", "score": 2},
+        {"path": "shop.py", "line": 73, "function": "second", "lines": [(n, "1") for n in range(74, 94)]},
+    ]
+    found = Diagnosis.model_validate({"recording": {"calls": calls}})
+    session = Workspace(shop=long + second + "# more\n" * 500)
+    _, excerpt = await read_excerpts(session, found, [], 2100)  # type: ignore[arg-type] - all that it uses of one
+    assert ("rows.last = 4" in excerpt.text, "second, parts" in excerpt.text) == (is_whole, not is_whole)
+    assert "94\t" in excerpt.text or not is_whole
+
+
 async def test_each_changed_function_is_shown_and_other_lines_with_the_state() -> None:
     long = "\n".join(f"    x{number} = lines" for number in range(60))
     names = ["first", "second", "third"]
