@@ -10,7 +10,7 @@ from sandbox.host_files import in_thread
 from sandbox.session.diagnosis import CodeChange, Diagnosis, Helper, Place, Recording, State
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
-from tools._diagnosis import select_shown
+from tools._diagnosis import Shown, select_shown
 from tools._named_places import order_places
 from tools._places import shorten, shorten_value
 from tools._source_parts import (
@@ -116,7 +116,9 @@ class _Reader:
         recording = told.recording
         is_refused = any(one.refused for one in told.links)
         self._session, self._shown, self._room = session, shown, room
-        self._wanted = order_places(told, recording, callers, origin)[: 1 if is_refused else None]
+        plain = _plain_functions(told, [*callers, *([origin] if origin else [])])
+        wanted = order_places(told, recording, callers, origin)[: 1 if is_refused else None]
+        self._wanted = [one for one in wanted if (one[0].path, one[0].function) not in plain] or wanted
         self._changes, self._is_mended = told.changes, told.is_mended
         self._state = found.mutation.state if found.mutation and told.changes else None
         self._changed = {(one.path, one.function) for one in told.changes}
@@ -128,6 +130,7 @@ class _Reader:
         self._callers = [] if is_refused else _callers_of(best, recording)
         self._of_second = [] if is_refused else _callers_of(changed[1:2], recording)
         self._helpers = [] if is_refused else _helpers_of(self._wanted[:_MAX_CALLING], recording)
+        self._plain = plain
         self._names: dict[str, list[str]] = {}
         """Path -> functions that are wanted."""
         for place, *_ in self._wanted:
@@ -317,6 +320,8 @@ class _Reader:
             if not left or span is None or span[1] - span[0] > _MAX_LINES or (one.path, span) in seen:
                 continue
             seen.add((one.path, span))
+            if (one.path, one.function) in self._plain and not self._is_called_by_change(one):
+                continue
             lines = [line for path, line in told if path == one.path]
             longest = _MAX_CALLED if self._is_called_by_change(one) else _MAX_HELPER
             for values in (self._values.get((one.path, one.function), {}), {}):
@@ -326,6 +331,23 @@ class _Reader:
             if text and len(text) <= longest and not has_parts(text):
                 yield Excerpt(one.path, one.function, text)
                 left -= 1
+
+
+def _plain_functions(told: Shown, passed: Sequence[Place]) -> set[tuple[str, str]]:
+    """Functions that only set or return an attribute, or hand on what they are given, unless a finding names them.
+
+    `passed`: places that the failure has passed.
+    """
+    named = [*told.changes, *passed, *(one for one in told.links if one.refused)]
+    named += [place for one in told.recording.signals for place in one.places]
+    named += [place for one in told.changes if (place := one.computed_by)]
+    for one in told.aliases:
+        named += [one.changed, one.stored, *([one.given] if one.given else [])]
+    for one in told.kept:
+        held = [one.held] if one.held else []
+        named += [one.written, one.read, *one.writers, *one.passed_by, *one.others, *held]
+    functions = {(one.path, one.function) for one in told.recording.plain}
+    return functions - {(one.path, one.function) for one in named}
 
 
 def _other_uses(state: State | None, told: Collection[tuple[str, int]]) -> list[Excerpt]:

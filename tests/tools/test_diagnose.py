@@ -1235,6 +1235,28 @@ async def test_a_function_inside_of_another_is_shown_once(order: list[str]) -> N
     assert (excerpt.function, [line for _, line in excerpt.lines()]) == ("save", [1, 2, 3, 4])
 
 
+@pytest.mark.parametrize("finding", ["", "change", "signal", "alias", "kept", "only"])
+async def test_a_function_that_only_returns_an_attribute_is_left_out_unless_a_finding_names_it(
+    finding: str,
+) -> None:
+    source = "def total(rows):\n    return sum(rows)\n\ndef rate(self):\n    return self._rate\n\n"
+    place = {"path": "shop.py", "line": 5, "function": "rate"}
+    total = {"path": "shop.py", "line": 2, "function": "total"}
+    alias = {"stored": place, "changed": total, "name": "x", "through": "y"}
+    recording: dict[str, Any] = {
+        "chain": [place, *([] if finding == "only" else [total])],
+        "plain": [{**place, "line": 4}],
+        "signals": [{"kind": "unused", "places": [total, place]}] if finding == "signal" else [],
+        "aliases": [alias] if finding == "alias" else [],
+        "kept": [{"written": place, "read": total, "name": "x", "score": 3}] if finding == "kept" else [],
+    }
+    changes = [{**place, "change": "without it"}] if finding == "change" else []
+    found = Diagnosis.model_validate({"recording": recording, "mutation": {"tried": 1, "changes": changes}})
+    session = Workspace(shop=source + "# more\n" * 500)
+    excerpts = await read_excerpts(session, found, [], 3000)  # type: ignore[arg-type] - all that it uses of one
+    assert ("rate" in {one.function for one in excerpts}) is bool(finding)
+
+
 @pytest.mark.parametrize(("few", "is_whole"), [(5, True), (40, False)])
 async def test_few_lines_of_a_function_are_not_left_out(few: int, is_whole: bool) -> None:
     long = "def total(rows):\n" + "    rows.append(1)\n" * 70 + "\n"
