@@ -29,7 +29,7 @@ from sandbox.session.diagnosis import (
     Written,
 )
 from tools._mutation import is_changed, is_mending, mutation_lines, select_changes, select_further
-from tools._places import format_place, shorten
+from tools._places import format_place, shorten, shorten_value
 from tools._signals import COMMON, OVERWRITTEN, WEAK, signal_lines
 
 _MAX_SUSPECTS = 4
@@ -104,7 +104,7 @@ def _failing_line(one: FailingTest) -> str:
 
 
 def _written_line(one: Written) -> str:
-    value = f" = {shorten(one.value, _MAX_FAILURE)}" if one.value else ""
+    value = f" = {shorten_value(one.value, _MAX_FAILURE)}" if one.value else ""
     return f".{one.name}{value} of the failing line was set at {format_place(one)}: {shorten(one.text)}"
 
 
@@ -116,7 +116,7 @@ def _attributes_text(recording: Recording) -> list[str]:
 
 
 def _attribute_line(one: ReadAttribute) -> str:
-    value = f" = {shorten(one.value, _MAX_FAILURE)}" if one.value else ""
+    value = f" = {shorten_value(one.value, _MAX_FAILURE)}" if one.value else ""
     made = f"; made at {format_place(one.maker)}: {shorten(one.maker.text, 70)}" if one.maker else ""
     read = f"{one.read.function.rpartition('.')[2]}():{one.read.line}"
     return (
@@ -136,7 +136,7 @@ def _difference_text(one: Difference | None) -> list[str]:
         if one.is_ordered
         else f"{actual} on the left, {expected} on the right"
     )
-    return [f"differs first at {shorten(one.place, _MAX_DIFFERENCE)}: {told}"]
+    return [f"differs first at {shorten_value(one.place, _MAX_DIFFERENCE)}: {told}"]
 
 
 def _changed_places(shown: Shown) -> list[Place]:
@@ -382,7 +382,7 @@ def _kept_line(one: Kept) -> str:
     ]
     about = "; ".join(note for note in notes if note)
     by = "".join(f"\n    by {format_place(each)}{_writer_text(each)}" for each in one.writers)
-    value = f"   ({shorten(one.value, 60)})" if one.value and not one.writers else ""
+    value = f"   ({shorten_value(one.value, 60)})" if one.value and not one.writers else ""
     others = one.others if one.score >= _SURE else []
     also = f"    also changed by {', '.join(map(format_place, others))}\n" if others else ""
     passed = (
@@ -415,7 +415,7 @@ def _caught_line(one: CaughtException) -> str:
 
 def _arguments_text(one: Kept, which: Literal["then", "now"]) -> str:
     """Format the arguments of one of two calls, as far as they differ from the other's."""
-    values = ", ".join(f"{each.name}={shorten(getattr(each, which))}" for each in one.arguments)
+    values = ", ".join(f"{each.name}={shorten_value(getattr(each, which))}" for each in one.arguments)
     return f"   in {one.function.rpartition('.')[2]}({values})" if values else ""
 
 
@@ -455,7 +455,7 @@ def _call_line(one: Call, rare: Suspect | None) -> str:
     about = "; ".join(note for note in notes if note)
     result = f" → {one.result}" if one.result else ""
     at = f":{one.called_at} → " if one.called_at and not one.depth else "  " * one.depth
-    call = shorten(f"{one.path}:{one.line} {one.function}({one.arguments}){result}", _MAX_CALL)
+    call = shorten_value(f"{one.path}:{one.line} {one.function}({one.arguments}){result}", _MAX_CALL)
     return f"  {at}{call}{about and f'   ({about})'}"
 
 
@@ -475,7 +475,7 @@ def _chain_text(recording: Recording, most: int) -> list[str]:
 
 def _link_line(one: Link, before: str, *, first: bool) -> str:
     """A link; its value if it is another one than that of the link before."""
-    value = f" = {shorten(one.value, 60)}" if one.value and one.value != before else ""
+    value = f" = {shorten_value(one.value, 60)}" if one.value and one.value != before else ""
     name = f"{one.name}{value}  " if one.name else ""
     if first:
         return f"  {name}{format_place(one)}" if name else f"  {format_place(one)}: {shorten(one.text, 70)}"
@@ -489,7 +489,7 @@ def _values_text(recording: Recording, links: list[Link]) -> list[str]:
 
 
 def _value_line(one: Found) -> str:
-    value, place, text = shorten(one.value, 40), format_place(one), shorten(one.text, 60)
+    value, place, text = shorten_value(one.value, 40), format_place(one), shorten(one.text, 60)
     if one.is_change:
         return f"{value} was put into {shorten(one.name, 40)} at {place}: {text}"
     return f"{value} appears first at {place} as {one.name}: {text}"

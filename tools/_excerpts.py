@@ -10,9 +10,9 @@ from sandbox.host_files import in_thread
 from sandbox.session.diagnosis import CodeChange, Diagnosis, Helper, Place, Recording, State
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
-from tools._diagnosis import select_shown
+from tools._diagnosis import Shown, select_shown
 from tools._named_places import order_places
-from tools._places import shorten
+from tools._places import shorten, shorten_value
 from tools._source_parts import (
     MAX_FUNCTION,
     MAX_SMALL_FILE,
@@ -46,6 +46,8 @@ _LITTLE_FILE = 600
 """Characters of a small file that is shown after other functions whatever the length of its function."""
 _LITTLE_MORE = 1.5
 """Length of such a file to that of its function up to which it is shown after other functions, too."""
+_FEW_LEFT = 300
+"""Characters that are not left out of a function of which the rest is shown, even if there is no room for them."""
 _LEAST_LINES = 5
 """Lines of a part of a function that is shown after other functions."""
 _MAX_HELPERS, _FEW_HELPERS, _MAX_HELPER = 3, 1, 500
@@ -114,7 +116,9 @@ class _Reader:
         recording = told.recording
         is_refused = any(one.refused for one in told.links)
         self._session, self._shown, self._room = session, shown, room
-        self._wanted = order_places(told, recording, callers, origin)[: 1 if is_refused else None]
+        plain = _plain_functions(told, [*callers, *([origin] if origin else [])])
+        wanted = order_places(told, recording, callers, origin)[: 1 if is_refused else None]
+        self._wanted = [one for one in wanted if (one[0].path, one[0].function) not in plain] or wanted
         self._changes, self._is_mended = told.changes, told.is_mended
         self._state = found.mutation.state if found.mutation and told.changes else None
         self._changed = {(one.path, one.function) for one in told.changes}
@@ -126,6 +130,7 @@ class _Reader:
         self._callers = [] if is_refused else _callers_of(best, recording)
         self._of_second = [] if is_refused else _callers_of(changed[1:2], recording)
         self._helpers = [] if is_refused else _helpers_of(self._wanted[:_MAX_CALLING], recording)
+        self._plain = plain
         self._names: dict[str, list[str]] = {}
         """Path -> functions that are wanted."""
         for place, *_ in self._wanted:
@@ -186,7 +191,7 @@ class _Reader:
             whole = ""  # it would be without these values
         inside = self._inside(place.path, whole or text)
         more = len(whole or text) - sum(len(one.text) for one in inside)
-        if not whole and more > self._room and excerpts:
+        if not whole and more > self._room + _FEW_LEFT and excerpts:
             return
         self._seen.add((place.path, span))
         left = self._room - more
@@ -234,6 +239,10 @@ class _Reader:
         for fewer in (named, named[:1]) if self._excerpts else ():
             if len(text) > self._room:
                 text = cut_out(place, lines, marks, shown, fewer, values, min(self._room, _MAX_REST))
+        if has_parts(text) and not _is_scrap(text):
+            longer = len(text) + _FEW_LEFT
+            whole = cut_out(place, lines, marks, shown, named, values, longer, is_cause=is_cause)
+            text = text if has_parts(whole) else whole
         return text
 
     def _longest(self, place: Place) -> int:
@@ -311,6 +320,8 @@ class _Reader:
             if not left or span is None or span[1] - span[0] > _MAX_LINES or (one.path, span) in seen:
                 continue
             seen.add((one.path, span))
+            if (one.path, one.function) in self._plain and not self._is_called_by_change(one):
+                continue
             lines = [line for path, line in told if path == one.path]
             longest = _MAX_CALLED if self._is_called_by_change(one) else _MAX_HELPER
             for values in (self._values.get((one.path, one.function), {}), {}):
@@ -320,6 +331,23 @@ class _Reader:
             if text and len(text) <= longest and not has_parts(text):
                 yield Excerpt(one.path, one.function, text)
                 left -= 1
+
+
+def _plain_functions(told: Shown, passed: Sequence[Place]) -> set[tuple[str, str]]:
+    """Functions that only set or return an attribute, or hand on what they are given, unless a finding names them.
+
+    `passed`: places that the failure has passed.
+    """
+    named = [*told.changes, *passed, *(one for one in told.links if one.refused)]
+    named += [place for one in told.recording.signals for place in one.places]
+    named += [place for one in told.changes if (place := one.computed_by)]
+    for one in told.aliases:
+        named += [one.changed, one.stored, *([one.given] if one.given else [])]
+    for one in told.kept:
+        held = [one.held] if one.held else []
+        named += [one.written, one.read, *one.writers, *one.passed_by, *one.others, *held]
+    functions = {(one.path, one.function) for one in told.recording.plain}
+    return functions - {(one.path, one.function) for one in named}
 
 
 def _other_uses(state: State | None, told: Collection[tuple[str, int]]) -> list[Excerpt]:
@@ -379,6 +407,6 @@ def _is_scrap(text: str) -> bool:
 def _values_of_lines(recording: Recording) -> dict[tuple[str, str], dict[int, str]]:
     """Values that were set or decided at the lines of the calls that are told, by path and function."""
     return {
-        (one.path, one.function): {line: shorten(text, _MAX_VALUE) for line, text in one.lines}
+        (one.path, one.function): {line: shorten_value(text, _MAX_VALUE) for line, text in one.lines}
         for one in recording.calls
     }

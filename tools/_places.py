@@ -15,6 +15,11 @@ def format_place(one: Place) -> str:
 
 
 def shorten(text: str, longest: int = _MAX_TEXT) -> str:
-    """Put text on one line of at most `longest` characters."""
-    line = " ".join(text.split())
+    """Put source or a message on one line of at most `longest` characters, without its indentation."""
+    return shorten_value(" ".join(text.split()), longest)
+
+
+def shorten_value(text: str, longest: int = _MAX_TEXT) -> str:
+    """Put the text of a value on one line of at most `longest` characters, with all of its spaces: they may be what is wrong."""
+    line = " ".join(text.splitlines())
     return line if len(line) <= longest else line[: longest - 1] + "…"

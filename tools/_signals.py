@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sandbox.session.diagnosis import Place, Signal
-from tools._places import format_place, shorten
+from tools._places import format_place, shorten, shorten_value
 
 _MAX_TEXT = 60
 HINT, OVERWRITTEN = "other_order", "was_expected"
@@ -27,14 +27,15 @@ def signal_lines(found: Sequence[Signal]) -> list[str]:
 
 def _unused(one: Signal) -> str:
     function, call = one.places[:2]
-    return f"argument never used: {one.name}={shorten(one.value, _MAX_TEXT)} in {format_place(function)}, passed at {format_place(call)}"
+    given = f"{one.name}={shorten_value(one.value, _MAX_TEXT)}"
+    return f"argument never used: {given} in {format_place(function)}, passed at {format_place(call)}"
 
 
 def _not_handed_on(one: Signal) -> str:
     function, call = one.places[:2]
     return (
-        f"{one.name}={shorten(one.other, _MAX_TEXT)} by default in {format_place(function)}; its caller {format_place(call)} "
-        f"has {one.holder}={shorten(one.value, _MAX_TEXT)} (not handed on): {shorten(call.text, _MAX_TEXT)}"
+        f"{one.name}={shorten_value(one.other, _MAX_TEXT)} by default in {format_place(function)}; its caller {format_place(call)} "
+        f"has {one.holder}={shorten_value(one.value, _MAX_TEXT)} (not handed on): {shorten(call.text, _MAX_TEXT)}"
     )
 
 
@@ -50,16 +51,16 @@ def _returned(one: Signal) -> str:
 def _overwritten(one: Signal) -> str:
     first, again = one.places[:2]
     return (
-        f"{one.name} set at {format_place(first)} by pass {shorten(one.value, _MAX_TEXT)} "
-        f"and again{'' if again.line == first.line else f' at :{again.line}'} by pass {shorten(one.other, _MAX_TEXT)}"
+        f"{one.name} set at {format_place(first)} by pass {shorten_value(one.value, _MAX_TEXT)} "
+        f"and again{'' if again.line == first.line else f' at :{again.line}'} by pass {shorten_value(one.other, _MAX_TEXT)}"
     )
 
 
 def _was_expected(one: Signal) -> str:
     following, store = one.places[:2]
     return (
-        f"{one.name} had the expected {shorten(one.value, _MAX_TEXT)}, set at {format_place(store)}, until "
-        f"{shorten(one.other, _MAX_TEXT)} was set at {format_place(following)}: {shorten(following.text, _MAX_TEXT)}"
+        f"{one.name} had the expected {shorten_value(one.value, _MAX_TEXT)}, set at {format_place(store)}, until "
+        f"{shorten_value(one.other, _MAX_TEXT)} was set at {format_place(following)}: {shorten(following.text, _MAX_TEXT)}"
     )
 
 
@@ -74,7 +75,7 @@ def _used_up(one: Signal) -> str:
 def _left_behind(one: Signal) -> str:
     removal, addition = one.places[:2]
     return (
-        f"{shorten(one.value, _MAX_TEXT)} was removed from {one.other} at {format_place(removal)}, but not from {one.name}, "
+        f"{shorten_value(one.value, _MAX_TEXT)} was removed from {one.other} at {format_place(removal)}, but not from {one.name}, "
         f"where it had been put at {format_place(addition)}"
     )
 
@@ -83,8 +84,8 @@ def _missed_key(one: Signal) -> str:
     asked, *put_in = one.places[:2]
     where = "".join(f", put in at {format_place(each)}" for each in put_in)
     return (
-        f"{shorten(one.value, _MAX_TEXT)} was not found in {shorten(one.name, _MAX_TEXT)} at {format_place(asked)}: "
-        f"{shorten(asked.text, _MAX_TEXT)}; it holds {shorten(one.other, _MAX_TEXT)}{where}"
+        f"{shorten_value(one.value, _MAX_TEXT)} was not found in {shorten(one.name, _MAX_TEXT)} at {format_place(asked)}: "
+        f"{shorten(asked.text, _MAX_TEXT)}; it holds {shorten_value(one.other, _MAX_TEXT)}{where}"
     )
 
 
@@ -100,7 +101,7 @@ def _not_set(one: Signal) -> str:
     read, skipped, *written = one.places[:3]
     since = "".join(f" since {format_place(each)}" for each in written)
     return (
-        f"{one.name}, read at {format_place(read)}, is {shorten(one.value, _MAX_TEXT)}{since}; {format_place(skipped)} "
+        f"{one.name}, read at {format_place(read)}, is {shorten_value(one.value, _MAX_TEXT)}{since}; {format_place(skipped)} "
         f"ran, but not its line that sets it: {shorten(skipped.text, _MAX_TEXT)}"
     )
 

@@ -273,8 +273,17 @@ def _call_line(call: Call) -> str:
 
 
 def _sources_text(stop: StopAnswer) -> str:
-    pieces = [_source_text(piece) for piece in [*stop.test_source, stop.source] if piece is not None]
-    return "\n…\n".join(pieces)
+    """The parts of the test and the source of the stop; of a function inside of the test as a part of this."""
+    source, joined = stop.source, list[Source]()
+    is_in_file = bool(stop.call_path) and stop.frame is not None and stop.call_path[0].path == stop.frame.path
+    if source is not None:
+        joined = [one for one in stop.test_source if is_in_file and _overlap(one, source)]
+    pieces = [_source_text(one) for one in stop.test_source if one not in joined]
+    return "\n…\n".join([*pieces, *([_source_text(*joined, source)] if source else [])])
+
+
+def _overlap(one: Source, other: Source) -> bool:
+    return one.start < other.start + len(other.lines) and other.start < one.start + len(one.lines)
 
 
 def _called_text(functions: list[Function]) -> str:
@@ -294,9 +303,16 @@ def _locals_text(stop: StopAnswer) -> str:
     return "\n".join(["locals:", *rows, *left_out])
 
 
-def _source_text(source: Source) -> str:
-    text = number_lines(source.lines, source.start, current=source.current)
-    return f"{text}\n… {plural(source.more, 'more line')}" if source.more else text
+def _source_text(*pieces: Source) -> str:
+    """Number the lines of a source, or of several that overlap, and mark the current one of each."""
+    lines = {number: line for one in pieces for number, line in enumerate(one.lines, one.start)}
+    current = {one.current for one in pieces}
+    text = "\n".join(
+        number_lines([lines[number]], number, current=number if number in current else None)
+        for number in sorted(lines)
+    )
+    more = max(one.start + len(one.lines) + one.more for one in pieces) - max(lines, default=0) - 1
+    return f"{text}\n… {plural(more, 'more line')}" if more > 0 and lines else text
 
 
 def _changes_text(changes: list[Change]) -> str:

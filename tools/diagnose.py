@@ -108,13 +108,14 @@ async def diagnose(
         text, found = _NOT_FAILED if stop.state == "exited" else _NOT_REACHED, None
     else:
         text, found = await _diagnose(session, report, stop, entrypoint, end, against, in_order=in_order)
+    others_told = [one.test for one in found.spectrum.failing] if found and found.spectrum else []
     if found is not None:
-        session.diagnosed = session.newly_diagnosed = stop.test
+        session.diagnosed = stop.test
+        session.newly_diagnosed = [*([stop.test] if stop.test else []), *others_told]
     shown = await in_thread(_with_last_output, stop_answer(stop, session), documents.output_hint(session))
     if stop.test == test and not in_order:
         shown = shown.model_copy(update={"test": None})  # the client has named it
-    told = {one.test for one in found.spectrum.failing} if found and found.spectrum else set[str]()
-    others, more = await in_thread(_others_than, stop.test, session, told)
+    others, more = await in_thread(_others_than, stop.test, session, {*others_told})
     whole = DiagnoseAnswer.model_construct(
         **vars(shown), values=values, diagnosis=text, also_failing=others, more_failing=more
     )
@@ -323,14 +324,14 @@ def _places_in(stop: StopAnswer) -> list[tuple[str, int]]:
 
 def _test_in(stop: StopAnswer, shown: Sequence[tuple[str, int]]) -> LinesOfTest | None:
     """The lines of the test that a stop shows; None if it shows none. `shown`: path and number of further lines."""
-    frame = stop.call_path[0] if stop.call_path else stop.frame
-    lines = {
-        number: line for one in _pieces_of_test(stop) for number, line in enumerate(one.lines, one.start)
-    }
+    frame, pieces = stop.call_path[0] if stop.call_path else stop.frame, _pieces_of_test(stop)
+    lines = {number: line for one in pieces for number, line in enumerate(one.lines, one.start)}
     if not (frame and lines):
         return None
-    others = frozenset(line for path, line in shown if path == frame.path)
-    return LinesOfTest(frame.path, lines, others)
+    others = {line for path, line in shown if path == frame.path}
+    if stop.source and stop.frame and stop.frame.path == frame.path:
+        others.update(range(stop.source.start, stop.source.start + len(stop.source.lines)))
+    return LinesOfTest(frame.path, lines, frozenset(others), pieces[-1].current)
 
 
 def _callers_in(stop: StopAnswer) -> list[Place]:

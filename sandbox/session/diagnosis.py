@@ -255,7 +255,9 @@ class Recording(GuestData):
     functions: Number = 0
     """Number of functions that the test has called."""
     ran: Annotated[list[Place], Field(max_length=100)] = []
-    """The first of these, the most suspect first, with the line that each begins at."""
+    """The first of these, the most suspect first, with the line that each begins at; not `plain` ones, nor `__eq__` and the like."""
+    plain: Annotated[list[Place], Field(max_length=200)] = []
+    """Those that only set or return an attribute, or hand on what they are given."""
     suspects: Annotated[list[Suspect], Field(max_length=100)] = []
     """The spectrum's suspects in a better order."""
     problems: Annotated[list[Text], Field(max_length=20)] = []

@@ -123,8 +123,8 @@ class Session:
         self.metadata = SessionMetadata()
         self.diagnosed: str | None = None
         """The test whose failure was diagnosed last."""
-        self.newly_diagnosed: str | None = None
-        """The same, until a run has told its outcome since."""
+        self.newly_diagnosed: list[str] = []
+        """The same and others that its diagnosis saw fail, each until a run has told its outcome since."""
         self.debugger = Debugger(self.request)
         self.output = Output(self.request)
         self.workspace = Workspace(self.request, PurePosixPath("/workspace"))
@@ -485,9 +485,9 @@ class Session:
     async def _compare(self, run: Evaluation) -> Evaluation:
         counts = {kind: run.counts.get(outcome, 0) for kind, outcome in _COUNTED.items()}
         now, before = {test.id: test.outcome for test in run.tests}, self.metadata.outcomes
-        diagnosed = find_test(self.newly_diagnosed, now) if self.newly_diagnosed else None
-        if diagnosed is not None:
-            before, self.newly_diagnosed = {**before, diagnosed: "failed"}, None
+        diagnosed = {name: find_test(name, now) for name in self.newly_diagnosed}
+        before = {**before, **{test: "failed" for test in diagnosed.values() if test is not None}}
+        self.newly_diagnosed = [name for name, test in diagnosed.items() if test is None]
         changes = compare(before, now)
         await self.save_metadata(replace(self.metadata, outcomes=latest_outcomes(changes.outcomes)))
         return run.model_copy(update={**counts, "fixed": changes.fixed, "broken": changes.broken})

@@ -208,6 +208,15 @@ def test_calls_are_nested_with_arguments_results_and_lines_that_few_passing_test
     )
 
 
+def test_values_are_told_with_all_of_their_spaces_on_one_line() -> None:
+    call = {**GROUP, "function": "indent", "arguments": "by='   '", "result": "'  x'"}
+    links = [{**GROUP, "name": "by", "value": "'   '"}, {**GROUP, "name": "text", "value": "'\n  x'"}]
+    signal = {"kind": "unused", "name": "by", "value": "'   '", "places": [GROUP] * 2}
+    text = diagnosis(recording={"calls": [call], "chain": links, "signals": [signal]})
+    for told in ("indent(by='   ') → '  x'", "by = '   '  shop", "text = '   x'  shop", "used: by='   ' in"):
+        assert told in text
+
+
 def test_what_was_called_since_and_has_not_changed_the_state_is_told() -> None:
     kept = {
         "written": GROUP,
@@ -314,6 +323,23 @@ async def test_the_run_after_an_edit_names_the_diagnosed_test_as_fixed(make_repo
         ("rewrite", edit),
     )
     assert run.endswith("\n2 passed (exit code 0)\nfixed since the last run: test_shop.py::test_rate")
+
+
+async def test_the_run_after_an_edit_names_the_other_tests_that_were_seen_to_fail_as_fixed(
+    make_repo: MakeRepo,
+) -> None:
+    tests = "from shop import rate\n\ndef test_rate():\n    assert rate() == 1\n\ndef test_more():\n    assert rate() < 2\n"
+    edit = {"path": "shop.py", "old_code": "return 2", "new_code": "return 1"}
+    _, one, all_tests, again = await answers(
+        make_repo({"shop.py": "def rate():\n    return 2\n", "test_shop.py": tests}),
+        ("diagnose", {"test": "test_shop.py::test_rate"}),
+        ("rewrite", {**edit, "run": "test_shop.py::test_rate"}),
+        ("eval", {}),
+        ("eval", {}),
+    )
+    assert one.endswith("\nfixed since the last run: test_shop.py::test_rate")
+    assert all_tests.endswith("\nfixed since the last run: test_shop.py::test_more")
+    assert again == "2 passed (exit code 0)"
 
 
 async def test_a_diagnosed_unittest_test_is_told_as_fixed_once(make_repo: MakeRepo) -> None:
@@ -1241,6 +1267,44 @@ async def test_a_function_inside_of_another_is_shown_once(order: list[str]) -> N
     session = Workspace(shop=source + "# more\n" * 500)
     (excerpt,) = await read_excerpts(session, found, [], 1000)  # type: ignore[arg-type] - all that it uses of one
     assert (excerpt.function, [line for _, line in excerpt.lines()]) == ("save", [1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("finding", ["", "change", "signal", "alias", "kept", "only"])
+async def test_a_function_that_only_returns_an_attribute_is_left_out_unless_a_finding_names_it(
+    finding: str,
+) -> None:
+    source = "def total(rows):\n    return sum(rows)\n\ndef rate(self):\n    return self._rate\n\n"
+    place = {"path": "shop.py", "line": 5, "function": "rate"}
+    total = {"path": "shop.py", "line": 2, "function": "total"}
+    alias = {"stored": place, "changed": total, "name": "x", "through": "y"}
+    recording: dict[str, Any] = {
+        "chain": [place, *([] if finding == "only" else [total])],
+        "plain": [{**place, "line": 4}],
+        "signals": [{"kind": "unused", "places": [total, place]}] if finding == "signal" else [],
+        "aliases": [alias] if finding == "alias" else [],
+        "kept": [{"written": place, "read": total, "name": "x", "score": 3}] if finding == "kept" else [],
+    }
+    changes = [{**place, "change": "without it"}] if finding == "change" else []
+    found = Diagnosis.model_validate({"recording": recording, "mutation": {"tried": 1, "changes": changes}})
+    session = Workspace(shop=source + "# more\n" * 500)
+    excerpts = await read_excerpts(session, found, [], 3000)  # type: ignore[arg-type] - all that it uses of one
+    assert ("rate" in {one.function for one in excerpts}) is bool(finding)
+
+
+@pytest.mark.parametrize(("few", "is_whole"), [(5, True), (40, False)])
+async def test_few_lines_of_a_function_are_not_left_out(few: int, is_whole: bool) -> None:
+    long = "def total(rows):\n" + "    rows.append(1)\n" * 70 + "\n"
+    rest = "\n".join(f"    rows.last = {number}" for number in range(few))
+    second = "def second(rows):\n" + "    first = rows[0]\n" * 20 + rest + "\n\n"
+    calls = [
+        {"path": "shop.py", "line": 1, "function": "total", "score": 2},
+        {"path": "shop.py", "line": 73, "function": "second", "lines": [(n, "1") for n in range(74, 94)]},
+    ]
+    found = Diagnosis.model_validate({"recording": {"calls": calls}})
+    session = Workspace(shop=long + second + "# more\n" * 500)
+    _, excerpt = await read_excerpts(session, found, [], 2100)  # type: ignore[arg-type] - all that it uses of one
+    assert ("rows.last = 4" in excerpt.text, "second, parts" in excerpt.text) == (is_whole, not is_whole)
+    assert "94\t" in excerpt.text or not is_whole
 
 
 async def test_each_changed_function_is_shown_and_other_lines_with_the_state() -> None:

@@ -71,6 +71,18 @@ def test_a_frame_that_is_chosen_is_named_beside_the_place_of_the_stop() -> None:
     )
 
 
+def test_a_function_inside_of_the_test_is_shown_as_a_part_of_it() -> None:
+    call = Call(path=FRAME.path, line=5, function="test_price", text="check()")
+    tail = Source(start=3, lines=["def check():", "    assert price", "check()"], current=5, more=6)
+    inner = Source(start=3, lines=["def check():", "    assert price"], current=4)
+    stop = {"test_source": [Source(start=1, lines=["def test_price():"], current=0), tail], "source": inner}
+    shown = "3\tdef check():\n>4\t    assert price"
+    joined = f"1\tdef test_price():\n…\n{shown}\n>5\tcheck()\n… 6 more lines"
+    assert text(call_path=[call], **stop).endswith(f"check()\n{joined}")
+    elsewhere = call.model_copy(update={"path": "test_pricing.py"})
+    assert text(call_path=[elsewhere], **stop).endswith(f"\n… 6 more lines\n…\n{shown}")
+
+
 def test_source_is_not_shown_twice() -> None:
     source = Source(start=6, lines=["return price"], current=6)
     assert "-> return" in (shown := text(reply="  5  \tx\n  6 B->\treturn price", source=source)).replace(

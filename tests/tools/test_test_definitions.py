@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 from sandbox.errors import NotFound
+from sandbox.guest.supervisor.files import definitions
 from sandbox.session.workspace import Marks
 from tools._test_definitions import LinesOfTest, read_definitions
 
@@ -52,21 +54,15 @@ LINES = SOURCE.splitlines()
 class Workspace:
     """One file, as far as definitions need it."""
 
-    def __init__(self) -> None:
-        self.workspace = self
+    def __init__(self, source: str = SOURCE) -> None:
+        self.workspace, self.source = self, source
 
-    async def read_marked(self, path: str, names: list[str]) -> tuple[SimpleNamespace, Marks]:
+    async def read_marked(self, path: str, names: Sequence[str] = ()) -> tuple[SimpleNamespace, Marks]:
         if path != "test_shop.py":
             raise NotFound(path)
-        spans = {"Order": (at("class Order"), 4), "Line": (at("class Line") - 1, 3)}
-        spans["make"] = (at("def make") - 1, 4)
-        spans["TestShop"] = (at("class TestShop"), 4)
-        found = [
-            {"name": name, "found": [(name, first, first + count - 1)]}
-            for name, (first, count) in spans.items()
-            if name in names
-        ]
-        return SimpleNamespace(lines=LINES), Marks.model_validate({"definitions": found})
+        found = definitions.find(self.source.encode(), list(names))
+        marks = Marks.model_validate({"definitions": found})
+        return SimpleNamespace(lines=self.source.splitlines()), marks
 
 
 def at(text: str) -> int:
@@ -86,22 +82,23 @@ async def test_short_classes_and_constants_that_a_test_names_are_shown_in_its_or
         "test_shop.py Order",
         "test_shop.py RATES",
         "test_shop.py TEXT",
+        "test_shop.py HAS",
         "test_shop.py TOTAL",
         "test_shop.py OPEN",
     ]
     assert texts[1].split("\n")[1:] == ["3\tRATES = {", '4\t    "de": 7,', "5\t}"]
     assert texts[2].endswith('RATES = 1\n8\t"""')
-    assert texts[3].endswith("TOTAL = 1 + \\\n11\t    2")
-    assert texts[4].count("\n") == 1
+    assert texts[4].endswith("TOTAL = 1 + \\\n11\t    2")
+    assert texts[5].count("\n") == 1
 
 
 async def test_what_is_shown_already_and_other_files_are_left_out() -> None:
     test = LinesOfTest("test_shop.py", lines_from("class TestShop") | {at("RATES"): "RATES = {"})
     texts = await read_definitions(Workspace(), test)  # type: ignore[arg-type] - all that it uses of one
-    assert [text.split("\n")[0].split()[1] for text in texts] == ["Order", "TEXT", "TOTAL", "OPEN"]
+    assert [text.split("\n")[0].split()[1] for text in texts] == ["Order", "TEXT", "HAS", "TOTAL", "OPEN"]
     shown = test._replace(others=frozenset([at("OPEN"), at("class Order") + 1]))
     texts = await read_definitions(Workspace(), shown)  # type: ignore[arg-type]
-    assert [text.split("\n")[0].split()[1] for text in texts] == ["TEXT", "TOTAL"]
+    assert [text.split("\n")[0].split()[1] for text in texts] == ["TEXT", "HAS", "TOTAL"]
     assert await read_definitions(Workspace(), test._replace(path="gone.py")) == []  # type: ignore[arg-type]
 
 
@@ -120,3 +117,42 @@ async def test_the_middle_of_a_long_test_is_shown_unless_it_is_long() -> None:
 async def test_there_are_limits() -> None:
     lines = {1000 + number: f"name{number}" for number in range(100)} | {2000: "Order"}
     assert await read_definitions(Workspace(), LinesOfTest("test_shop.py", lines)) == []  # type: ignore[arg-type]
+
+
+LONG_TEST = f'''\
+rate = 7
+option = 1
+
+def test_shop():
+    text = """
+option = 1
+    rate = 3
+"""
+    rows = [
+        7,
+    ]
+    cart = Cart(rows)
+    other = 1
+{chr(10).join("    other += 1" for _ in range(20))}
+    cart.add(1)
+    result = None
+    result = cart.total(text)
+    assert result == rate
+'''
+
+
+async def test_of_a_long_middle_the_statements_are_shown_that_set_what_the_failing_line_uses() -> None:
+    lines = LONG_TEST.splitlines()
+    last = len(lines)
+    shown = {4: lines[3], 5: lines[4], **{number: lines[number - 1] for number in (last - 2, last - 1, last)}}
+    test = LinesOfTest("test_shop.py", shown, failing=last)
+    middle, rate = await read_definitions(Workspace(LONG_TEST), test)  # type: ignore[arg-type]
+    assert middle == (
+        "test_shop.py, lines 6-34, parts\n"
+        '6\toption = 1\n7\t    rate = 3\n8\t"""\n9\t    rows = [\n10\t        7,\n11\t    ]\n12\t    cart = Cart(rows)\n'
+        "…\n34\t    cart.add(1)"
+    )
+    assert rate == "test_shop.py rate\n1\trate = 7"
+    # What is shown elsewhere, as a function inside of the test may be, is left out.
+    others = test._replace(others=frozenset(range(5, last)))
+    assert await read_definitions(Workspace(LONG_TEST), others) == [rate]  # type: ignore[arg-type]

@@ -6,7 +6,19 @@ import re
 import sys
 
 from ..debugger.isolation.pristine import os
-from . import aliases, attributes, call_tree, caught, chain, failure, kept_state, lent, repeated, values
+from . import (
+    aliases,
+    attributes,
+    call_tree,
+    caught,
+    chain,
+    failure,
+    kept_state,
+    lent,
+    plain_functions,
+    repeated,
+    values,
+)
 from . import sites as kinds
 from .calls import Calls
 from .events import Events, frame_number, is_atom, method_codes
@@ -31,6 +43,8 @@ _MIN_TEXT = 6
 """Characters of a text in source below which it may appear anywhere."""
 _MAX_RAN = 40
 """Functions that are named, of those that have run."""
+_SPECIAL = ("__eq__", "__repr__", "__str__", "__hash__")
+"""Those that are not named: a test calls them to compare and to describe."""
 _MAX_ALIKE = 2
 """Functions with the same code as another one; more of them are a pattern of the program."""
 _COUNTING = ("len", "count", "sum", "index", "find")
@@ -364,16 +378,32 @@ class _Analysis:
             told,
             self._found_in,
         )
+        plain = self._plain(order) or []
+        ran = [entered for entered in order if entered not in plain and not self._is_special(entered)]
         return {
             "calls": [{**self._place(one.pop("entered")), **one} for one in calls],
             "functions": functions,
             "helpers": [{**self._place(entered), "by": self._place(caller)} for entered, caller in helpers],
             "callers": [{**self._place(caller), "by": self._place(entered)} for caller, entered in callers],
-            "ran": [self._place(entered) for entered in order[:_MAX_RAN]],
+            "ran": [self._place(entered) for entered in ran[:_MAX_RAN]],
+            "plain": [self._place(entered) for entered in plain],
             "ranking": [
                 [self._job.relative(site.scope.filename), site.line] for site in map(self._events.site, order)
             ],
         }
+
+    def _is_special(self, entered):
+        return self._events.site(entered).scope.name.rpartition(".")[2] in _SPECIAL
+
+    @guarded
+    def _plain(self, order):
+        """Those of the functions entered that only set or return an attribute, or hand on what they are given."""
+        ran, scopes = self._events.executed_lines(), {one: self._events.site(one).scope for one in order}
+        plain = {
+            filename: plain_functions.find(self._sources.definitions(filename), ran.get(filename, ()))
+            for filename in {scope.filename for scope in scopes.values()}
+        }
+        return [entered for entered, scope in scopes.items() if scope.name in plain[scope.filename]]
 
     @guarded
     def _lines(self):

@@ -130,15 +130,21 @@ def _scope_of(events, frame):
 
 def only_describing(events):
     """Scopes of functions that ran only to describe a failure: methods like `__repr__`, and what they call."""
-    describing, others, frames = set(), set(), set()
+    frames = _describing(events)
+    return {_scope_of(events, frame) for frame in frames} - {
+        _scope_of(events, frame) for frame in events.entered if frame not in frames
+    }
+
+
+def _describing(events):
+    """Frames of calls that describe a failure, and of those that they have made."""
+    frames = set()
     for frame, event in events.entered.items():
-        scope, caller = events.site(event).scope, events.caller_event(frame)
-        if describes(scope.name) or caller is not None and events.frame_of[caller] in frames:
+        caller = events.caller_event(frame)
+        is_inside = caller is not None and events.frame_of[caller] in frames
+        if is_inside or describes(events.site(event).scope.name):
             frames.add(frame)
-            describing.add(scope)
-        else:
-            others.add(scope)
-    return describing - others
+    return frames
 
 
 def _functions(events, is_test, score, distance, found_in):
@@ -155,9 +161,10 @@ def _functions(events, is_test, score, distance, found_in):
             nearest_of_site[site.number] = min(steps, nearest_of_site.get(site.number, steps))
     begins = events.entered.get(events.outermost)
     functions, begun = {}, begins is None or events.site(begins).scope.parent is None
+    describing = _describing(events)
     for frame, event in events.entered.items():
         scope = events.site(event).scope
-        if scope.parent is None or scope.is_class or describes(scope.name):
+        if scope.parent is None or scope.is_class or frame in describing:
             continue
         if is_test(scope.filename):
             begun = True

@@ -67,6 +67,86 @@ def test_functions_that_those_of_the_calls_have_called_are_told_with_the_line(di
     assert helpers == [("net", "Cart.add", 6)]
 
 
+def test_a_function_that_also_describes_the_failure_is_told_by_its_other_calls(diagnose: Diagnose) -> None:
+    shop = SHOP.replace("found = 0", "found = len(shown(self)) - 9")
+    tests = HEAD + BAD.replace("cart.total(), 14", "str(cart), str(cart.total())")
+    found = diagnose({"shop.py": shop.replace("__repr__", "__str__"), "test_shop.py": tests}, CASE)
+    assert found.recording is not None and found.recording.problems == []
+    assert ("shown", "Cart.total", 13) in {
+        (one.function, one.by.function, one.by.line) for one in found.recording.helpers
+    }
+    assert "Cart.__str__" not in {one.function for one in calls_of(found)}
+
+
+ACCESSES = """\
+import functools
+
+class Rate:
+    def __init__(self, rate):
+        self._rate = rate
+
+    @property
+    def rate(self):
+        '''The rate.'''
+        return self._rate
+
+    @property
+    def of_two(self):
+        return self._rate
+
+    @of_two.setter
+    def of_two(self, value):
+        self._rate = value * 2
+
+    @functools.lru_cache()
+    def cached(self):
+        return self._rate
+
+    def reset(self):
+        self._rate = 0
+
+    def __eq__(self, other):
+        return self._rate == other._rate
+
+    __hash__ = object.__hash__
+
+def renamed(function):
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        new = {}
+        for name in kwargs:
+            new[name] = 1
+            print(name)
+            print(new)
+        if new:
+            args = list(args)
+        return function(*args, **kwargs)
+    return call
+
+def counted(function):
+    def count(*args, **kwargs):
+        function.calls = 1
+        return function(*args, **kwargs)
+    return count
+
+@renamed
+@counted
+def total(rate):
+    rate.of_two = 2
+    rate.reset()
+    return rate.rate + rate.of_two + rate.cached()
+"""
+
+
+def test_functions_that_only_set_or_return_an_attribute_or_hand_on_are_not_named(diagnose: Diagnose) -> None:
+    tests = HEAD + "    def test_bad(self): self.assertEqual((Rate(1) == Rate(2)) + total(Rate(1)), 4)\n"
+    found = diagnose({"shop.py": ACCESSES, "test_shop.py": tests}, CASE)
+    assert found.recording is not None and found.recording.problems == []
+    assert {one.function for one in found.recording.plain} == {"Rate.__init__", "Rate.rate", "renamed.call"}
+    ran = {one.function for one in found.recording.ran}
+    assert ran == {"Rate.of_two", "Rate.cached", "Rate.reset", "counted.count", "total"}
+
+
 LATER = """\
 class Rate:
     def __init__(self, rate):
