@@ -26,8 +26,9 @@ def order_places(
     stop was raised; of signals, but for hints and common ones; of other changes; all changes with those of the same code; of those
     with which the test comes further; of writes of attributes that the failing line reads; of hints, of shared objects, of state
     that is kept and those with the same code, if that is sure; those that a failure passed; of the calls that matter most, first
-    such as keep state; of common signals; where a caught exception was raised; on the way back from a wrong value; the head of the class of the object that all comes from; those of this test
-    alone. Beside such changes no other calls and none that a failure passed.
+    such as keep state; of common signals; where a caught exception was raised; on the way back from a wrong value; the head of the
+    class of the object that all comes from; those of this test alone. Beside such changes no other calls and none that a failure
+    passed.
     """
     of_object = recording.chain_class
     refused = [one for one in shown.links if one.refused]
