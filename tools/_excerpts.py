@@ -40,6 +40,8 @@ _AT_LENGTH = 2
 """Functions that are shown at more length than others."""
 _MAX_FILES, _MAX_ALL_FILES = 5, 10
 """Files that are read for the functions that the diagnosis names; for these and for what they call."""
+_MAX_SHORT = 800
+"""Characters of a function that is shown before longer ones where nothing tells which has the cause."""
 _LEAST_SECOND = 600
 """Characters that the first function leaves for others."""
 _LITTLE_FILE = 600
@@ -120,6 +122,8 @@ class _Reader:
         wanted = order_places(told, recording, callers, origin)[: 1 if is_refused else None]
         self._wanted = [one for one in wanted if (one[0].path, one[0].function) not in plain] or wanted
         self._changes, self._is_mended = told.changes, told.is_mended
+        self._is_unsure = not (told.changes or told.further or told.is_sure)
+        """True if nothing tells which of the functions has the cause: rather several short ones are shown than a long one."""
         self._state = found.mutation.state if found.mutation and told.changes else None
         self._changed = {(one.path, one.function) for one in told.changes}
         stored = [alias.stored for alias in told.aliases if not alias.places]
@@ -144,9 +148,16 @@ class _Reader:
 
     async def read(self) -> list[Excerpt]:
         """Read the wanted functions, short ones around them, and other lines with the state that changes are about."""
-        for places in self._wanted:
-            if await self._has_file(places[0].path):
+        long = list[Sequence[Place]]()
+        for number, places in enumerate(self._wanted):
+            if not await self._has_file(places[0].path):
+                continue
+            if self._is_unsure and number and self._size(places[0]) > _MAX_SHORT:
+                long.append(places)
+            else:
                 await in_thread(self._add, places)
+        for places in long:
+            await in_thread(self._add, places)
         beside = await in_thread(self._order_beside)
         for one in beside:
             await self._has_file(one.path, _MAX_ALL_FILES)
@@ -156,6 +167,12 @@ class _Reader:
             for callers in (self._callers, self._of_second):
                 self._excerpts += _calls_told(callers, self._lines_told().union(self._shown))
         return self._excerpts
+
+    def _size(self, place: Place) -> int:
+        """Characters of a function."""
+        lines, marks = self._files[place.path]
+        first, last = find_span(place, lines, marks) or (1, 0)
+        return sum(map(len, clipped(lines, first, last)))
 
     def _lines_told(self) -> set[tuple[str, int]]:
         return {line for one in self._excerpts for line in one.lines()}

@@ -159,6 +159,7 @@ def holds(tree: ast.Module, expected: str) -> bool:
         ("a = []\n    b = a\n    b += [n]\n    return a", "f(3) == []", (4, "with `b += [n]` without changing what was there")),
         ("a = []\n    b = a\n    b = b + [n]\n    return a", "f(3) == [3]", (4, "with `b = b + [n]` in place")),
         ("a = [1]\n    a.append(n)\n    return a", "f(3) == [3, 1]", (3, "with `n` at the front in `a.append(n)`")),
+        ("return ('0' * n).removeprefix('0')", "f(3) == ''", (2, "with `lstrip` for `removeprefix` in `('0' * n).removeprefix('0')`")),
         ("return 'A'.lower()", "f(3) == 'A'", (2, "with `'A'` for `'A'.lower()`")),
         ("return n * 4 / 2", "f(4) == 32", (2, "with `*` in `n * 4 / 2`")),
         ("return abs(n) * -2", "f(3) == 6", (2, "without `-` in `-2`")),

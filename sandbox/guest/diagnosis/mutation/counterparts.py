@@ -12,7 +12,7 @@ _PAIRS = (
     ("find", "rfind"), ("index", "rindex"), ("split", "rsplit"), ("partition", "rpartition"), ("startswith", "endswith"),
     ("min", "max"), ("any", "all"), ("lstrip", "rstrip"), ("lstrip", "strip"), ("rstrip", "strip"),
     ("removeprefix", "removesuffix"), ("start", "end"), ("match", "search"), ("match", "fullmatch"), ("floor", "ceil"),
-    ("append", "extend"), ("add", "update"),
+    ("append", "extend"), ("add", "update"), ("removeprefix", "lstrip"), ("removesuffix", "rstrip"),
 )  # fmt: skip
 _OF_NAMES = "min", "max", "any", "all", "floor", "ceil"
 """Those that are functions, too."""
