@@ -346,8 +346,16 @@ class _Reader:
                 if not has_parts(text):  # else there may be room for all without values
                     break
             if text and len(text) <= longest and not has_parts(text):
-                yield Excerpt(one.path, one.function, text)
+                yield Excerpt(one.path, one.function, _with_results(text, one))
                 left -= 1
+
+
+def _with_results(text: str, called: Helper) -> str:
+    """The source of a function with what it has returned to the line that has called it, unless that is there."""
+    if not called.results or (len(called.results) == 1 and VALUE in text):
+        return text
+    head, _, source = text.partition("\n")
+    return f"{head}, called at :{called.by.line} → {', '.join(called.results)}\n{source}"
 
 
 def _plain_functions(told: Shown, passed: Sequence[Place]) -> set[tuple[str, str]]:

@@ -211,6 +211,8 @@ class Helper(Place):
     """A function that a suspect one has called, with the place of that call; or one that has called it."""
 
     by: Place
+    results: Annotated[list[Text], Field(max_length=3)] = []
+    """The first different plain values that it has returned to that line."""
 
 
 class ReadAttribute(Place):

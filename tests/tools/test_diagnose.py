@@ -1133,6 +1133,7 @@ async def test_short_functions_that_the_shown_lines_call_are_shown(line: int, to
             "function": name,
             "line": _span(HELPED.splitlines(), f"def {name}(")[0],
             "by": {**place, "line": at},
+            "results": ["1", "None"] if name == "made" else [],
         }
         for name, at in calls.items()
     ]
@@ -1140,6 +1141,9 @@ async def test_short_functions_that_the_shown_lines_call_are_shown(line: int, to
     session = Workspace(shop=HELPED + "# more\n" * 500)
     excerpts = await read_excerpts(session, found, [], 3000)  # type: ignore[arg-type] - all that it uses of one
     assert [one.function for one in excerpts] == told
+    heads = [one.text.partition("\n")[0] for one in excerpts]
+    assert heads[told.index("made")] == "shop.py made, called at :3 → 1, None"
+    assert heads[told.index("first")] == "shop.py first"
 
 
 @pytest.mark.parametrize("is_changed", [True, False])

@@ -383,7 +383,10 @@ class _Analysis:
         return {
             "calls": [{**self._place(one.pop("entered")), **one} for one in calls],
             "functions": functions,
-            "helpers": [{**self._place(entered), "by": self._place(caller)} for entered, caller in helpers],
+            "helpers": [
+                {**self._place(entered), "by": self._place(caller), "results": results}
+                for entered, caller, results in helpers
+            ],
             "callers": [{**self._place(caller), "by": self._place(entered)} for caller, entered in callers],
             "ran": [self._place(entered) for entered in ran[:_MAX_RAN]],
             "plain": [self._place(entered) for entered in plain],

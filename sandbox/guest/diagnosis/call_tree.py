@@ -26,6 +26,8 @@ _CONSTRUCTING = 0.25
 _MAX_DEPTH = 60
 _MAX_ARGUMENTS = 4
 _MAX_ARGUMENT, _MAX_RESULT = 40, 60
+_MAX_RESULTS = 3
+"""Different results of the calls of a function at one line."""
 _MAX_LINES = 60
 _MAX_ON_LINE = 60
 
@@ -53,8 +55,9 @@ def select_calls(events, calls, is_test, score, distance, told, found_in):
     """Select the calls that matter most, in order, and count the functions that the test has called.
 
     Returns also the events at which each function is entered first, in the order of all; helpers: functions that
-    the more suspect ones have called, each as the events of its start and of its caller then; and callers: functions that
-    have called such a one, each as the events of the call and of the start of the called one.
+    the more suspect ones have called, each as the events of its start and of its caller then, and texts of the plain values
+    that it has returned there; and callers: functions that have called such a one, each as the events of the call and of the
+    start of the called one.
 
     Each is {entered: event of its start, depth: among those selected, called_at: line of the test or 0, calls: of
     its function, suspect_line, score, arguments, result, lines: see `_lines`}. `is_test(filename)`; `score(site)`: its
@@ -82,14 +85,14 @@ def select_calls(events, calls, is_test, score, distance, told, found_in):
                 "lines": lines[one.frame],
             }
         )
-    return (selected, len(functions), order, *_neighbours(events, others, is_test))
+    return (selected, len(functions), order, *_neighbours(events, calls, others, is_test))
 
 
-def _neighbours(events, functions, is_test):
+def _neighbours(events, calls, functions, is_test):
     """(helpers, callers) as `select_calls` returns them, in one pass over the calls."""
     ranks = {_scope_of(events, one.frame): index for index, one in enumerate(functions)}
     suspects = {_scope_of(events, one.frame) for one in functions[:_MAX_CHANGED]}
-    helpers, callers = _generators(events, functions, suspects, ranks), {}
+    helpers, callers, results = _generators(events, functions, suspects, ranks), {}, {}
     for frame, event in events.entered.items():
         called = events.site(event).scope
         caller = events.caller_event(frame) if called in ranks else None
@@ -98,13 +101,28 @@ def _neighbours(events, functions, is_test):
         site = events.site(caller)
         scope = site.scope
         if scope in suspects:
-            helpers.setdefault((ranks[called], scope, site.line), (event, caller))
+            key = ranks[called], scope, site.line
+            helpers.setdefault(key, (event, caller))
+            _add_result(results.setdefault(key, []), events, calls.last(frame))
         is_apart = scope is not called and scope.parent is not None and not is_test(scope.filename)
         if called in suspects and is_apart:
             callers.setdefault((ranks[called], scope), (caller, event))
     by_line = sorted(helpers, key=lambda one: (one[0], one[2]))
     by_rank = sorted(callers, key=lambda one: one[0])
-    return [helpers[key] for key in by_line[:_MAX_HELPERS]], [callers[key] for key in by_rank[:_MAX_HELPERS]]
+    return (
+        [(*helpers[key], results.get(key, [])) for key in by_line[:_MAX_HELPERS]],
+        [callers[key] for key in by_rank[:_MAX_HELPERS]],
+    )
+
+
+def _add_result(results, events, last):
+    """Add the text of what a call has returned to the few that there are of plain values, if it is another one."""
+    value = events.value_of[last]
+    is_plain = events.site(last).kind == kinds.RETURN and is_atom(value)
+    if is_plain and len(results) < _MAX_RESULTS:
+        text = _cut(text_of(value), _MAX_ARGUMENT)
+        if text not in results:
+            results.append(text)
 
 
 def _generators(events, functions, callers, ranks):

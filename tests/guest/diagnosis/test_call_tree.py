@@ -63,8 +63,8 @@ def texts(found: Diagnosis) -> list[str]:
 def test_functions_that_those_of_the_calls_have_called_are_told_with_the_line(diagnose: Diagnose) -> None:
     found = diagnose({"shop.py": SHOP, "test_shop.py": HEAD + BAD}, CASE)
     assert found.recording is not None
-    helpers = [(one.function, one.by.function, one.by.line) for one in found.recording.helpers]
-    assert helpers == [("net", "Cart.add", 6)]
+    helpers = [(one.function, one.by.function, one.by.line, one.results) for one in found.recording.helpers]
+    assert helpers == [("net", "Cart.add", 6, ["6", "8", "2"])]
 
 
 def test_a_function_that_also_describes_the_failure_is_told_by_its_other_calls(diagnose: Diagnose) -> None:
