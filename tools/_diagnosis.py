@@ -258,7 +258,7 @@ class Shown(NamedTuple):
     is_mended: bool = False
     """True if the cause is mostly at the first of the changes."""
     further: Sequence[CodeChange] = ()
-    """Where there are no changes, those with which the test comes further."""
+    """Changes with which the test comes further, if there are no others."""
 
 
 def select_shown(found: Diagnosis) -> Shown:

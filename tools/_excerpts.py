@@ -28,8 +28,8 @@ from tools._source_parts import (
     whole_file,
 )
 
-_MAX_CHANGED = 3000
-"""Characters of the function in which a change makes the test pass."""
+_MAX_CHANGED, _MAX_BELIEVED = 3000, 2000
+"""Characters of the function in which a change makes the test pass; of one that is mostly the cause."""
 _MAX_SHARED = 400
 """Characters of a constructor that stores a shared object among others: one of its lines matters."""
 _MAX_REST = 1200
@@ -264,7 +264,7 @@ class _Reader:
 
     def _longest(self, place: Place) -> int:
         if self._changes and not self._excerpts:
-            return _MAX_CHANGED
+            return _MAX_BELIEVED if self._is_mended else _MAX_CHANGED
         if (place.path, place.function) in self._shared:
             return _MAX_SHARED
         return MAX_FUNCTION if len(self._excerpts) < _AT_LENGTH else _MAX_REST

@@ -102,7 +102,7 @@ def mutation_lines(
 
 
 def _counted(found: Mutation) -> str:
-    """How many other tests ran with each change."""
+    """Number of other tests that ran with each change."""
     failing = (
         f" and {found.failing} that {'fail' if found.failing > 1 else 'fails'} too" if found.failing else ""
     )
@@ -110,7 +110,7 @@ def _counted(found: Mutation) -> str:
 
 
 def _effect_of(one: CodeChange, found: Mutation) -> str:
-    """What other tests do with a change: those that it breaks, of how many if not all ran, and how many it mends."""
+    """Other tests that a change breaks, of how many if not all ran, and the number of those that it mends."""
     if not found.others and not found.failing:
         return ""
     names = ", ".join(shorten(name.rpartition("::")[2], _MAX_NAME) for name in one.breaks)

@@ -354,7 +354,7 @@ class Mutation(GuestData):
     changes: Annotated[list[CodeChange], Field(max_length=20)] = []
     """The first ones break the fewest other tests, and mend the most."""
     further: Annotated[list[CodeChange], Field(max_length=20)] = []
-    """Where the test passes with none that breaks no other test: those with which it comes further."""
+    """Changes with which the test comes further, if it passes with none that breaks no other test."""
     state: State | None = None
     problems: Annotated[list[Text], Field(max_length=20)] = []
 

@@ -62,7 +62,7 @@ class Trial:
         self._tried = self._passing = self._harmless = self._mending = 0
         """Numbers of changes; with which the test passes; and no other test fails that could; and one passes that fails, if any does."""
         self._way, self._has_further = [], False
-        """How far the unchanged test comes; True if it has come further with a change."""
+        """Frames in tests that the unchanged failure has passed; True if the test has come further with a change."""
         self.others, self.failing = set(), set()
         """Names of the other tests that pass, and that fail."""
         self._count = _MAX_OTHERS
