@@ -138,15 +138,16 @@ class WithoutAnnotations(ast.NodeTransformer):
         self._is_inside = False
 
     def visit_FunctionDef(self, node):
-        before, self._is_inside = self._is_inside, True
-        self.generic_visit(node)
-        self._is_inside = before
-        return node
+        return self._visit(node, is_inside=True)
 
-    visit_AsyncFunctionDef = visit_FunctionDef
+    def visit_AsyncFunctionDef(self, node):
+        return self._visit(node, is_inside=True)
 
     def visit_ClassDef(self, node):
-        before, self._is_inside = self._is_inside, False
+        return self._visit(node, is_inside=False)
+
+    def _visit(self, node, is_inside):
+        before, self._is_inside = self._is_inside, is_inside
         self.generic_visit(node)
         self._is_inside = before
         return node

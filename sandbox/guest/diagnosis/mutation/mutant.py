@@ -106,7 +106,8 @@ class Joined:
     def of(cls, first, second):
         """Both changes at once; None if they can't be made together."""
         parts, more = first.changed_parts, second.changed_parts
-        merged = {part: _merge(*parts[part], more[part][1]) for part in parts.keys() & more.keys()}
+        both = parts.keys() & more.keys()
+        merged = {part: _merge(parts[part][0], parts[part][1], more[part][1]) for part in both}
         if None in merged.values():
             return None
         joined = cls(first, second)

@@ -79,9 +79,13 @@ class MutationObserver:
     def raised(self, exc):
         """End such a child, before a report of its failure is made; it tells how far the test came."""
         try:
-            self._report.tell_way(failure.way_in_tests(exc, self.job))
+            self._tell_way(exc)
         finally:
             os._exit(0)
+
+    def _tell_way(self, exc):
+        if self._report is not None:
+            self._report.tell_way(failure.way_in_tests(exc, self.job))
 
     def set_up_shared(self, begins):
         """Run it like the rest."""
@@ -93,7 +97,7 @@ class MutationObserver:
         if exc is None:
             self._report.tell(name, outcome, None)
         else:
-            self._report.tell_way(failure.way_in_tests(exc, self.job))
+            self._tell_way(exc)
             self._report.tell(name, outcome, failure.describe(exc, self.job))
         return False
 
@@ -210,13 +214,14 @@ class MutationObserver:
     def _told(self, tried, further, definitions):
         """The changes with which the test passes, or comes further: those first with which the others pass, also such as fail without."""
         passing = sorted((one for one in tried if one[0].has_passed), key=_rank)
-        told = [self._describe(*one, definitions) for one in passing[:_MAX_TOLD]]
-        more = [self._describe(*one, definitions) for one in sorted(further, key=_rank)]
+        told = [self._describe(one, definitions) for one in passing[:_MAX_TOLD]]
+        more = [self._describe(one, definitions) for one in sorted(further, key=_rank)]
         state = self._state(told, passing, definitions)
         return {"passing": len(passing), "changes": told, "further": more, "state": state}
 
-    def _describe(self, child, function, mutant, definitions):
+    def _describe(self, tried, definitions):
         """Describe a change, and what the other tests do with it."""
+        child, function, mutant = tried
         broken, ran = child.of_others()
         return {
             **self._place(function.filename, mutant.line),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from ...debugger.isolation.pristine import os
 from .. import line_tracers
@@ -13,7 +14,7 @@ class _Executed:
 
     imported: dict = {}
     """{path: lines outside of tests that run meanwhile}."""
-    like = None
+    like: Any = None
     """The unchanged program that does so, too."""
 
     def execute(self):
