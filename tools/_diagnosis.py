@@ -92,11 +92,9 @@ def render_diagnosis(found: Diagnosis) -> str:
 
 
 def select_failing(found: Diagnosis, shown: Shown) -> list[FailingTest]:
-    """Other tests that fail, unless the best change mends all that have run with it, too."""
+    """Other tests that fail, unless the best change mends them all, too."""
     failing = found.spectrum.failing if found.spectrum else []
-    is_all = (
-        shown.is_mended and found.mutation is not None and shown.changes[0].mended >= found.mutation.failing
-    )
+    is_all = shown.is_mended and shown.changes[0].mended >= len(failing)
     return [] if is_all else failing
 
 

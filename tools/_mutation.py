@@ -37,7 +37,8 @@ def select_changes(found: Mutation | None) -> list[CodeChange]:
     most = 0 if is_right else best.broken + found.others / _MORE
     by_function: dict[tuple[str, str], list[CodeChange]] = {}
     for one in harmless:
-        if one.broken <= most and 2 * one.mended >= best.mended and (_compares(best) or not _compares(one)):
+        does_more = 2 * one.mended >= best.mended or one.broken < best.broken
+        if one.broken <= most and does_more and (_compares(best) or not _compares(one)):
             by_function.setdefault((one.path, one.function), []).append(one)
     if len(by_function) >= _MANY:
         return []
@@ -77,7 +78,8 @@ def select_further(found: Mutation | None) -> list[CodeChange]:
     """Select the changes with which the test comes further that are told: on different lines, of those that hardly break another test."""
     first: dict[tuple[str, int], CodeChange] = {}
     for one in found.further if found else []:
-        if one.fails_at and one.broken <= max(_LITTLE_HARM, one.mended):
+        is_known = one.ran > 0 or not found.others
+        if one.fails_at and is_known and one.broken <= max(_LITTLE_HARM, one.mended):
             first.setdefault((one.path, one.line), one)
     return list(first.values())[:_MAX_FURTHER]
 
@@ -89,16 +91,19 @@ def mutation_lines(
     if found is None or not found.tried:
         return []
     if further:
-        head = f"no small change makes the test pass ({found.tried} tried); with these it comes further{_counted(found)}:"
-        return [
-            head,
-            *(f"  {_effect_of(one, found)}{_text_of(one)}, then fails at :{one.fails_at}" for one in further),
-        ]
-    if not shown:
-        return [] if found.passing else [f"no small change makes the test pass ({found.tried} tried)"]
+        head = f"{_none(found)}; with these it comes further{_counted(found)}:"
+        told = (f"{_effect_of(one, found)}{_text_of(one)}, then fails at {one.fails_at}" for one in further)
+        return [head, *(f"  {one}" for one in told)]
+    if not shown:  # of many that break nothing, none says much
+        return [_none(found)] if all(one.broken for one in found.changes) else []
     best = f"the best of {found.passing}; " if found.passing > len(shown) else ""
     head = f"changes with which the test passes ({best}{found.tried} tried){_counted(found)}:"
     return [head, *(f"  {_effect_of(one, found)}{_text_of(one)}" for one in shown)]
+
+
+def _none(found: Mutation) -> str:
+    harmless = " without breaking others" if found.passing else ""
+    return f"no small change makes the test pass{harmless} ({found.tried} tried)"
 
 
 def _counted(found: Mutation) -> str:
@@ -113,13 +118,19 @@ def _effect_of(one: CodeChange, found: Mutation) -> str:
     """Other tests that a change breaks, of how many if not all ran, and the number of those that it mends."""
     if not found.others and not found.failing:
         return ""
-    names = ", ".join(shorten(name.rpartition("::")[2], _MAX_NAME) for name in one.breaks)
+    names = ", ".join(shorten(_last_part(name), _MAX_NAME) for name in one.breaks)
     more = one.broken - len(one.breaks)
     broken = f"breaks {one.broken}" if one.broken else "breaks none"
     broken += f" ({names}{f' … {more} more' if more else ''})" if names else ""
     broken += f" of the {one.ran} that ran" if one.ran < found.others else ""
     broken += " (no passing test runs it)" if one.only_here and not one.broken else ""
     return f"{broken}, mends {one.mended}: " if found.failing else f"{broken}: "
+
+
+def _last_part(test: str) -> str:
+    """`test_b[x]` of `a.py::C::test_b[x]`."""
+    name, bracket, parameters = test.partition("[")
+    return name.rpartition("::")[2] + bracket + parameters
 
 
 def _text_of(one: CodeChange) -> str:

@@ -314,8 +314,8 @@ class CodeChange(Place):
     ran: Number = 0
     mended: Number = 0
     """Number of other failing tests that pass with it."""
-    fails_at: Number = 0
-    """Line at which the test fails then, in its own file, if it only comes further; 0 if it passes."""
+    fails_at: Text = ""
+    """Path and line in tests at which the test fails then, if it only comes further; "" if it passes."""
     only_here: bool = False
     """True if no passing test runs its line: that none fails with it says less."""
     hollow: bool = False
@@ -352,7 +352,7 @@ class Mutation(GuestData):
     """Number of other failing tests that did."""
     cut: Text = ""
     changes: Annotated[list[CodeChange], Field(max_length=20)] = []
-    """The first ones break the fewest other tests, and mend the most."""
+    """The first ones mend the largest share of the other failing tests, less the share of those passing that they break."""
     further: Annotated[list[CodeChange], Field(max_length=20)] = []
     """Changes with which the test comes further, if it passes with none that breaks no other test."""
     state: State | None = None

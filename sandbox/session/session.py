@@ -486,7 +486,11 @@ class Session:
         counts = {kind: run.counts.get(outcome, 0) for kind, outcome in _COUNTED.items()}
         now, before = {test.id: test.outcome for test in run.tests}, self.metadata.outcomes
         diagnosed = {name: find_test(name, now) for name in self.newly_diagnosed}
-        before = {**before, **{test: "failed" for test in diagnosed.values() if test is not None}}
+        failed = {test: "failed" for test in diagnosed.values() if test is not None}
+        first = {
+            test: "failed" for name, test in diagnosed.items() if test is not None and name == self.diagnosed
+        }
+        before = {**failed, **before, **first}  # others may have failed for their order alone
         self.newly_diagnosed = [name for name, test in diagnosed.items() if test is None]
         changes = compare(before, now)
         await self.save_metadata(replace(self.metadata, outcomes=latest_outcomes(changes.outcomes)))

@@ -820,18 +820,38 @@ def test_beside_a_change_that_mends_all_no_other_breaks_a_test() -> None:
     assert "Cart.total" in diagnosis(mutation={**mutation, "failing": 3})
 
 
+def test_a_change_that_breaks_nothing_is_told_behind_one_that_mends_more() -> None:
+    better, other = {**CHANGE, "broken": 1, "mended": 2}, {**CHANGE, "function": "Cart.total"}
+    mutation = {"tried": 9, "passing": 2, "others": 30, "failing": 2, "changes": [better, other]}
+    assert "Cart.total" in diagnosis(mutation=mutation)
+    better["broken"] = 0
+    assert "Cart.total" not in diagnosis(mutation=mutation)
+
+
 def test_changes_with_which_the_test_comes_further() -> None:
     further = [
-        {**CHANGE, "fails_at": 9},
-        {**CHANGE, "fails_at": 9, "change": "another one of its line"},
-        {**CHANGE, "fails_at": 8, "line": 12, "function": "Cart.clear", "broken": 3},
-        {**CHANGE, "fails_at": 8, "line": 20, "function": "Cart.total", "broken": 1, "breaks": ["test_b"]},
-    ]
+        {**CHANGE, "fails_at": "test_a.py:9"},
+        {**CHANGE, "fails_at": "test_a.py:9", "change": "another one of its line"},
+        {**CHANGE, "fails_at": "test_a.py:8", "line": 12, "function": "Cart.clear", "broken": 3},
+        {**CHANGE, "fails_at": "test_a.py:8", "line": 13, "function": "Cart.clear", "ran": 0},
+        {
+            **CHANGE, "fails_at": "test_a.py:8", "line": 20, "function": "Cart.total", "broken": 1, "breaks": ["a.py::test_b[::x]"],
+        },
+    ]  # fmt: skip
     mutation: dict[str, Any] = {"tried": 9, "others": 30, "further": further}
     assert diagnosis(mutation=mutation) == (
         "no small change makes the test pass (9 tried); with these it comes further; 30 other tests ran with each:\n"
-        "  breaks none: shop/cart.py:7 Cart.add(): without `lines.sort()`, then fails at :9\n"
-        "  breaks 1 (test_b): shop/cart.py:20 Cart.total(): without `lines.sort()`, then fails at :8"
+        "  breaks none: shop/cart.py:7 Cart.add(): without `lines.sort()`, then fails at test_a.py:9\n"
+        "  breaks 1 (test_b[::x]): shop/cart.py:20 Cart.total(): without `lines.sort()`, then fails at test_a.py:8"
+    )
+    mutation = {**mutation, "passing": 4, "changes": [{**CHANGE, "broken": 9}]}
+    assert diagnosis(mutation=mutation).startswith(
+        "no small change makes the test pass without breaking others (9 tried); with these it comes further;"
+    )
+    del mutation["further"]
+    assert (
+        diagnosis(mutation=mutation)
+        == "no small change makes the test pass without breaking others (9 tried)"
     )
     found = Diagnosis.model_validate({"recording": {}, "mutation": mutation})
     assert [one.function for one, *_ in order_places(select_shown(found), Recording(), ())] == [
@@ -956,8 +976,10 @@ def test_tests_that_the_best_change_mends_and_what_was_caught_are_not_told() -> 
     mutation: dict[str, Any] = {"tried": 9, "passing": 1, "others": 3, "failing": 1, "changes": [change]}
     told = "  breaks none, mends 1: shop/cart.py:7 Cart.add(): without `lines.sort()`"
     assert diagnosis(mutation=mutation, **fields).endswith(told)
-    failing.append({**failing[0], "test": "other_a.py::test_later"})  # no change has met it
-    assert diagnosis(mutation=mutation, **fields).endswith(told)
+    failing.append({**failing[0], "test": "test_a.py::test_later"})
+    assert "fails too: test_a.py::test_later" in diagnosis(
+        mutation=mutation, **fields
+    )  # no change has met it
     mutation["failing"] = 2
     assert "fails too: test_a.py::test_b" in diagnosis(mutation=mutation, **fields)
     change["broken"] = 1

@@ -68,9 +68,14 @@ def innermost(exc, job):
 
 
 def way_in_tests(exc, job):
-    """[path, line] of each frame in tests that an exception has passed, outermost first, up to the first one elsewhere."""
+    """[path, first line of the function, line] of the frames in tests that an exception has passed, up to the first one elsewhere.
+
+    The outermost comes first.
+    """
     tested = takewhile(lambda one: job.is_test_code(one[0].f_code.co_filename), frames_of(exc, job))
-    return [[job.relative(frame.f_code.co_filename), line] for frame, line in tested]
+    return [
+        [job.relative(frame.f_code.co_filename), frame.f_code.co_firstlineno, line] for frame, line in tested
+    ]
 
 
 def frames_of(exc, job):

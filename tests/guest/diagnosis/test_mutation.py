@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from sandbox.guest.diagnosis.mutation.child import Child
 from sandbox.guest.diagnosis.mutation.mutant import AIMED, LIKELY
 from sandbox.guest.diagnosis.mutation.observer import _rank  # pyright: ignore[reportPrivateUsage]
 from sandbox.guest.supervisor.processes import diagnosis
@@ -181,10 +184,63 @@ def test_where_nothing_lets_the_test_pass_changes_with_which_it_comes_further(di
     assert found.changes == []
     best = found.further[0]
     assert (best.function, best.line, best.broken, best.ran) == ("count", 2, 0, 2)
-    assert (
-        best.fails_at
-        == (HEAD + tests).splitlines().index('        self.assertEqual(total("ab"), "b of a")') + 1
+    line = (HEAD + tests).splitlines().index('        self.assertEqual(total("ab"), "b of a")') + 1
+    assert best.fails_at == f"test_shop.py:{line}"
+
+
+def test_a_change_that_breaks_the_set_up_is_none_with_which_the_test_comes_further(
+    diagnose: Diagnose,
+) -> None:
+    shop = "def make(n):\n    return [n] * n\ndef total(items):\n    return 'none' + str(items[0] * 7)\n"
+    tests = """\
+    def test_bad(self):
+        self.assertEqual(total(self.made), "b of a")
+    def test_good(self):
+        self.assertTrue(total([1]))
+    def setUp(self):
+        self.made = make(2)
+        self.assertEqual(self.made, [2, 2])
+"""
+    found = mutation(diagnose, shop, tests)
+    assert found.changes == found.further == []
+
+
+def test_how_far_a_test_comes_is_told_by_the_line_of_its_helper(diagnose: Diagnose) -> None:
+    shop = (
+        "def count(items):\n    return len(items) + 1\ndef total(items):\n    return 'none' + items[0] * 7\n"
     )
+    helper = "def check(case, items):\n    case.assertEqual(count(items), 2)\n    case.assertEqual(total(items), 'x')\n"
+    tests = HEAD.replace("shop", "tests.helpers") + "    def test_bad(self):\n        check(self, 'ab')\n"
+    files = {
+        "shop.py": shop,
+        "tests/__init__.py": "",
+        "tests/helpers.py": "from shop import *\n" + helper,
+        "tests/test_shop.py": tests,
+    }
+    found = diagnose(files, "tests.test_shop.Case.test_bad", mutate=True).mutation
+    assert found is not None
+    assert {one.fails_at for one in found.further} == {"tests/helpers.py:4"}
+
+
+def test_a_child_has_no_time_for_other_tests_after_its_latest_end() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb", 0) as file:
+        child = Child([], (set(), set()))
+        child.begin(reading, 100, 1000)
+        child.latest = child.ends + 10
+        file.write(b'["test_a", "failed", null]\n')
+        assert child.read() and child.outcomes
+        assert child.ends == child.latest
+    os.close(reading)
+
+
+def test_deeply_nested_code_is_changed_too(diagnose: Diagnose) -> None:
+    deep = "def deep(n):\n    if n == 0:\n        return 0\n" + "".join(
+        f"    elif n == {number}:\n        return {number}\n" for number in range(1, 700)
+    )
+    shop = deep + "def total(n):\n    found: int = n + 1\n    return found\n"
+    tests = "    def test_bad(self):\n        self.assertEqual((deep(2), total(3)), (2, 3))\n"
+    assert mutation(diagnose, shop, tests).passing > 0
 
 
 def test_what_few_other_tests_have_run_with_and_what_does_nothing_any_more_come_later() -> None:
@@ -204,7 +260,7 @@ def test_what_few_other_tests_have_run_with_and_what_does_nothing_any_more_come_
         passing(60, AIMED, 2, is_hollow=True),
     ]
     turned = ordered[::-1]
-    turned.sort(key=_rank)
+    turned.sort(key=partial(_rank, 2))
     assert turned == ordered
 
 

@@ -39,6 +39,8 @@ class Child:
         self.reading, self._more, self._pid, self._own_pid = reading, more, pid, pid
         self._begun = time.monotonic()
         self.ends = self._begun + seconds
+        self.latest = float("inf")
+        """It ends then, whatever it has to do."""
         self._data, self._is_over = b"", False
         self.outcomes = []
         """(test, outcome, failure) of each that has ended."""
@@ -49,7 +51,7 @@ class Child:
         self.imported = {}
         """Path -> lines that the module of the test runs when it is imported."""
         self.way = []
-        """[path, line] of each frame in tests that the first failure has passed, the outermost first."""
+        """[path, first line of the function, line] of each frame in tests that the first failure has passed, the outermost first."""
         self.first_s = self.all_s = 0.0
 
     @property
@@ -104,7 +106,7 @@ class Child:
         self.all_s = time.monotonic() - self._begun
         if len(self.outcomes) == 1:
             self.first_s = self.all_s
-            self.ends += self._more
+            self.ends = min(self.ends + self._more, self.latest)
 
     def end(self):
         os.close(self.reading)

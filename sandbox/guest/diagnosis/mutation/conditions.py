@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 
-from .mutant import AIMED, LIKELY, POSSIBLE, READ, Mutant, braced, expression, is_docstring, last_name
+from .mutant import AIMED, LIKELY, POSSIBLE, READ, Mutant, expression, is_docstring, last_name
 
 _MAX_FLAGS, _MAX_AMONG = 6, 5
 """Variables and attributes; values among which something is looked for."""
@@ -134,12 +134,9 @@ def without_one(node, names):
     if len(node.ops) > 1 or not isinstance(node.ops[0], (ast.In, ast.NotIn)):
         return
     if isinstance(among, ast.Constant) and type(among.value) is str:
-        for one in among.value if 1 < len(among.value) <= _MAX_AMONG else "":
-            fields, text = (
-                {"value": among.value.replace(one, "")},
-                "without `" + braced(repr(one)) + "` in {}",
-            )
-            yield Mutant(among, fields, node, AIMED, text, node)
+        for one in dict.fromkeys(among.value if 1 < len(among.value) <= _MAX_AMONG else ""):
+            fields = {"value": among.value.replace(one, "")}
+            yield Mutant(among, fields, node, AIMED, "without `{}` in {}", repr(one), node)
     elif isinstance(among, (ast.Tuple, ast.List, ast.Set)) and 1 < len(among.elts) <= _MAX_AMONG:
         for index, one in enumerate(among.elts):
             fields = {"elts": [*among.elts[:index], *among.elts[index + 1 :]]}

@@ -131,31 +131,19 @@ def import_modules(paths, root, relative):
                 pass  # the test knows how to
 
 
-class WithoutAnnotations(ast.NodeTransformer):
-    """Makes plain assignments of those in functions that have an annotation, which nobody evaluates there."""
-
-    def __init__(self):
-        self._is_inside = False
-
-    def visit_FunctionDef(self, node):
-        return self._visit(node, is_inside=True)
-
-    def visit_AsyncFunctionDef(self, node):
-        return self._visit(node, is_inside=True)
-
-    def visit_ClassDef(self, node):
-        return self._visit(node, is_inside=False)
-
-    def _visit(self, node, is_inside):
-        before, self._is_inside = self._is_inside, is_inside
-        self.generic_visit(node)
-        self._is_inside = before
-        return node
-
-    def visit_AnnAssign(self, node):
-        if not self._is_inside or node.value is None:
-            return node
-        return ast.copy_location(ast.Assign(targets=[node.target], value=node.value), node)
+def without_annotations(tree):
+    """The tree with plain assignments for those in functions that have an annotation, which nobody evaluates there."""
+    waiting = [(tree, False)]
+    while waiting:
+        node, is_inside = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            is_inside = not isinstance(node, ast.ClassDef)
+        for _, block in ast.iter_fields(node):
+            for index, one in enumerate(block if type(block) is list else ()):
+                if is_inside and isinstance(one, ast.AnnAssign) and one.value is not None:
+                    block[index] = ast.copy_location(ast.Assign(targets=[one.target], value=one.value), one)
+        waiting += [(one, is_inside) for one in ast.iter_child_nodes(node) if not isinstance(one, ast.expr)]
+    return tree
 
 
 def functions_in(filename, tree):

@@ -17,7 +17,7 @@ from . import state_uses
 from .attempts import Attempts
 from .child import fail_alike
 from .definitions import Definitions
-from .functions import Loaded, WithoutAnnotations, import_modules
+from .functions import Loaded, import_modules, without_annotations
 from .guard import open_files
 from .plan import Plan
 from .tested_module import OwnModules, TestedModule
@@ -155,10 +155,12 @@ class MutationObserver:
                 result["cut"] = "the time for it was over"
                 break
             attempts.start(function, mutant)
+        trial.wait_for_last()
+        result.update(tried=attempts.number, **self._told(attempts.tried, [], definitions))
+        self.job.write(result)
         further = try_together(attempts, trial, plan)
         trial.end()
-        tried = attempts.tried
-        result.update(tried=attempts.number, **self._told(tried, further, definitions))
+        result.update(tried=attempts.number, **self._told(attempts.tried, further, definitions))
         self.job.write(result)
 
     def _problem(self):
@@ -206,16 +208,16 @@ class MutationObserver:
 
     def _read_definitions(self, loaded):
         trees = {filename: self._sources.tree(filename) for filename in loaded.filenames.values()}
-        plain = WithoutAnnotations()
         return Definitions(
-            {filename: plain.visit(tree) for filename, tree in trees.items() if tree is not None}
+            {filename: without_annotations(tree) for filename, tree in trees.items() if tree is not None}
         )
 
     def _told(self, tried, further, definitions):
         """The changes with which the test passes, or comes further: those first with which the others pass, also such as fail without."""
-        passing = sorted((one for one in tried if one[0].has_passed), key=_rank)
+        rank = partial(_rank, len(self._trial.failing))
+        passing = sorted((one for one in tried if one[0].has_passed), key=rank)
         told = [self._describe(one, definitions) for one in passing[:_MAX_TOLD]]
-        more = [self._describe(one, definitions) for one in sorted(further, key=_rank)]
+        more = [self._describe(one, definitions) for one in sorted(further, key=rank)]
         state = self._state(told, passing, definitions)
         return {"passing": len(passing), "changes": told, "further": more, "state": state}
 
@@ -231,7 +233,7 @@ class MutationObserver:
             "breaks": [name[:_MAX_NAME] for name in child.breaks()[:_MAX_NAMED]],
             "ran": ran,
             "mended": child.mended(),
-            "fails_at": 0 if child.has_passed or not child.way else child.way[-1][1],
+            "fails_at": "" if child.has_passed else self._trial.came_to(child),
             "only_here": child.is_only_here,
             "hollow": mutant.is_hollow,
             "computed_by": self._place_of(mutant.computed_by, definitions),
@@ -261,14 +263,14 @@ class MutationObserver:
         }
 
 
-def _rank(tried):
-    """Key by which changes are told: what a test disproves, then what is rarely the cause, come later.
+def _rank(failing, tried):
+    """Key by which changes are told: what tests disprove, then what is rarely the cause, come later.
 
-    A test that fails with a change outweighs one that passes with it alone.
+    The share of the other tests that a change breaks counts against that of the `failing` ones that it mends.
     """
     child, _, mutant = tried
     broken, ran = child.of_others()
     mended = child.mended()
-    harm = broken - (0 if mutant.is_hollow else mended)
-    doubts = mutant.is_hollow, -mended, mutant.is_blunt, child.is_only_here
+    harm = broken / max(1, ran) - (0 if mutant.is_hollow else mended / max(1, failing))
+    doubts = mutant.is_hollow, broken, -mended, mutant.is_blunt, child.is_only_here
     return child.is_of_tests, harm, *doubts, -ran, mutant.likelihood

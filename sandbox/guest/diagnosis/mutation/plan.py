@@ -82,7 +82,7 @@ class Plan:
     def beside(self, function, mutant):
         """Yield (function, change) of further changes of a function, those of the same kind first, and those in others of its file.
 
-        Of other functions those of the same kind alone.
+        Of other functions those of the same kind alone, and of none that runs when a module is imported: that has to be done anew.
         """
         others, alike = [], []
         for number, (_, _, one, _) in enumerate(self._functions):
@@ -90,13 +90,17 @@ class Plan:
                 for *_, other in self._of_function(number):
                     if one is function and other.line != mutant.line:
                         others.append((other.kind != mutant.kind, one, other))
-                    elif one is not function and other.kind == mutant.kind:
+                    elif one is not function and other.kind == mutant.kind and not self._is_early(one):
                         alike.append((one, other))
         others.sort(key=lambda one: one[0])
         same = [one[1:] for one in others if not one[0]]
         yield from same
         yield from alike
         yield from (one[1:] for one in others[len(same) :])
+
+    def _is_early(self, function):
+        path = self._job.relative(function.filename)
+        return self.is_of_start(function) or bool(lines_in(function, self._imported.get(path)))
 
     def is_of_start(self, function):
         """True for a function that only runs when the modules of the repository are imported."""

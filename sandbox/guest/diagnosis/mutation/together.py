@@ -26,7 +26,7 @@ def try_together(attempts, trial, plan):
     if any(one[0].mended() == len(trial.failing) for one in harmless):
         return []
     parts = _few_of([one for one in harmless if one[0].mended()])
-    further = [] if harmless else _few_of([one for one in tried if trial.is_further(one[0])])
+    further = [] if harmless else _few_of([one for one in tried if trial.came_to(one[0])])
     waiting = deque((one, islice(plan.beside(*one[1:]), _MAX_BESIDE)) for one in parts or further)
     while waiting and not is_over():
         part, beside = waiting.popleft()
@@ -38,10 +38,14 @@ def try_together(attempts, trial, plan):
                 waiting.append((part, beside))
                 break
     trial.wait()
+    pairs = attempts.tried[number:]
     if parts:
         most = max(child.mended() for child, _, _ in parts)
-        attempts.tried[number:] = [one for one in attempts.tried[number:] if one[0].mended() > most]
+        attempts.tried[number:] = [one for one in pairs if one[0].mended() > most]
+    if not further or any(child.has_passed and not child.of_others()[0] for child, _, _ in pairs):
+        return []
     number = len(attempts.tried)
+    trial.begin_further()
     for _, function, mutant in further[:_MAX_FURTHER]:
         attempts.start(function, mutant, goes_on=True)
     trial.wait()

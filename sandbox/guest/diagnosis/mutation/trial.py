@@ -30,8 +30,8 @@ _FORK_S = 0.02
 """Processor time of a fork, at most."""
 _MAX_FILE, _MAX_MEMORY = 64 << 20, 256 << 20
 """Bytes that a child may write into a file, and allocate beyond what it begins with."""
-_TOGETHER_S = 4.0
-"""Time for changes that are tried together, of the longest one."""
+_TOGETHER_S, _FURTHER_S = 4.0, 2.0
+"""Time for changes that are tried together, and for the other tests of those with which the test comes further."""
 _LAST_S = 2.0
 """Time for those that run when the time is over."""
 
@@ -96,21 +96,25 @@ class Trial:
         """
         ends = self._ends if self._mending and self._tried >= _MANY else self._ends_later
         if not self._harmless:
-            ends = self._ends_in_vain - (_TOGETHER_S if self._has_further else 0)
+            ends = self._ends_in_vain - (_TOGETHER_S + _FURTHER_S if self._has_further else 0)
         return time.monotonic() > ends or self._job.is_over() or self._passing >= _MAX_PASSING
 
     def begin_together(self):
         """Begin the time for changes that are tried together; returns a function that is true when it is over."""
-        self.wait(_LAST_S)
         ends = time.monotonic() + _TOGETHER_S
+        self._last = ends
         return lambda: time.monotonic() > ends or self._job.is_over()
 
-    def is_further(self, child):
-        """True for a child in which the test came further before it failed."""
-        for (path, line), (other, came) in zip(self._way, child.way):
-            if path != other or line != came:
-                return path == other and came > line
-        return False
+    def begin_further(self):
+        """Begin that for the other tests of changes with which the test comes further."""
+        self._last = time.monotonic() + _FURTHER_S
+
+    def came_to(self, child):
+        """Place, as a text, at which the test failed in a child in which it came further before; "" for another one."""
+        for (path, function, line), (other, called, came) in zip(self._way, child.way):
+            if (path, function, line) != (other, called, came):
+                return f"{other}:{came}" if (path, function) == (other, called) and came > line else ""
+        return ""
 
     def start(self, changed, seconds=None, prepare=None, like=None, goes_on=False):
         """Run the test in a child process, which calls `prepare` before; returns that. Raises Forked in it, with `report` set.
@@ -146,8 +150,7 @@ class Trial:
         os.close(writing)
         child.is_served = False
         child.begin(reading, _WAITING * limit, _WAITING * self._more, pid)
-        child.ends = min(child.ends, self._last)
-        self._running.append(child)
+        self._add(child)
 
     def _fork_process(self, become):
         """Fork a process; returns its number. There, calls `become` and raises Forked."""
@@ -188,8 +191,13 @@ class Trial:
             return False
         child.is_served = True
         child.begin(reading, _WAITING * self._limit, 0)
-        self._running.append(child)
+        self._add(child)
         return True
+
+    def _add(self, child):
+        child.latest = self._last
+        child.ends = min(child.ends, self._last)
+        self._running.append(child)
 
     def _begin_served(self, writing):
         """In a child of a server: report from now on."""
@@ -225,17 +233,22 @@ class Trial:
             self.report.tell_changed()
 
     def wait(self, seconds=_WAITING * _BASE_S):
-        """Wait for all children, so long."""
-        self._last = time.monotonic() + seconds
+        """Wait for all children, so long, and not longer than they may take."""
+        self._last = min(self._last, time.monotonic() + seconds)
         for one in self._running:
+            one.latest = self._last
             one.ends = min(one.ends, self._last)
         while self._running:
             self._listen()
         self._last = float("inf")
 
-    def end(self):
+    def wait_for_last(self):
         """Wait a little for the last children, and end all others."""
         self.wait(_LAST_S)
+
+    def end(self):
+        """End all children and the fork servers, after a little while."""
+        self.wait_for_last()
         if self._servers is not None:
             self._servers.end()
 
@@ -259,7 +272,7 @@ class Trial:
             self._fork(child)
             return
         self._passing += child.has_passed
-        self._has_further = self._has_further or self.is_further(child)
+        self._has_further = self._has_further or bool(self.came_to(child))
         if child.has_passed and (self.others or self._passing >= _ENOUGH):
             is_doubtful = child.is_of_tests or child.is_hollow or (self.others and child.is_only_here)
             is_harmless = not child.of_others()[0] and not is_doubtful
