@@ -342,6 +342,21 @@ async def test_the_run_after_an_edit_names_the_other_tests_that_were_seen_to_fai
     assert again == "2 passed (exit code 0)"
 
 
+async def test_a_test_that_only_fails_in_the_order_of_a_diagnosis_is_not_told_as_fixed(
+    make_repo: MakeRepo,
+) -> None:
+    shop = "seen = []\ndef see(name):\n    seen.append(name)\n    return len(seen)\n"
+    tests = "from shop import see\n\ndef test_first():\n    assert see('a') == 1\n\ndef test_bad():\n    assert see('b') == 9\n"
+    *_, told, after = await answers(
+        make_repo({"shop.py": shop, "test_shop.py": tests}),
+        ("eval", {}),
+        ("diagnose", {"test": "test_shop.py::test_bad"}),
+        ("eval", {}),
+    )
+    assert "fails too: test_shop.py::test_first" in told
+    assert "fixed" not in after
+
+
 async def test_a_diagnosed_unittest_test_is_told_as_fixed_once(make_repo: MakeRepo) -> None:
     head = "import unittest\nfrom shop import rate\nclass Case(unittest.TestCase):\n"
     tests = head + "    def test_rate(self):\n        self.assertEqual(rate(), 1)\n"
@@ -844,6 +859,11 @@ def test_changes_with_which_the_test_comes_further() -> None:
         "  breaks none: shop/cart.py:7 Cart.add(): without `lines.sort()`, then fails at test_a.py:9\n"
         "  breaks 1 (test_b[::x]): shop/cart.py:20 Cart.total(): without `lines.sort()`, then fails at test_a.py:8"
     )
+    found = Diagnosis.model_validate({"recording": {}, "mutation": mutation})
+    assert [one.function for one, *_ in order_places(select_shown(found), Recording(), ())] == [
+        "Cart.add",
+        "Cart.total",
+    ]
     mutation = {**mutation, "passing": 4, "changes": [{**CHANGE, "broken": 9}]}
     assert diagnosis(mutation=mutation).startswith(
         "no small change makes the test pass without breaking others (9 tried); with these it comes further;"
@@ -853,11 +873,6 @@ def test_changes_with_which_the_test_comes_further() -> None:
         diagnosis(mutation=mutation)
         == "no small change makes the test pass without breaking others (9 tried)"
     )
-    found = Diagnosis.model_validate({"recording": {}, "mutation": mutation})
-    assert [one.function for one, *_ in order_places(select_shown(found), Recording(), ())] == [
-        "Cart.add",
-        "Cart.total",
-    ]
 
 
 @pytest.mark.parametrize(
