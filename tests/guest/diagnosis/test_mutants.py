@@ -149,6 +149,7 @@ def holds(tree: ast.Module, expected: str) -> bool:
         (POPPED, "f(3) == []", (4, "with `a.pop()` before `if n > 3:…`, not in it")),
         ("return len('ab')", "f(3) == 3", (2, "with `+ 1` after `len('ab')`")),
         ("return n in (1, 2)", "f(3)", (2, "with `not in` in `n in (1, 2)`")),
+        ("m = 4\n    m |= n\n    return m", "f(3) == 3", (3, "with `=` alone in `m |= n`")),
         ("return n in (1, 3)", "not f(3)", (2, "without `3` in `n in (1, 3)`")),
         ("return str(n) in '34'", "not f(3)", (2, "without `'3'` in `str(n) in '34'`")),
         ("return n - 3 or 7", "f(3) == 0", (2, "without `7` in `n - 3 or 7`")),

@@ -95,11 +95,14 @@ def _changed_names(statement):
 
 
 def _other_forms(one):
-    """Yield (text, statements): an addition in place or not, an item set only where there is none, an `if` for each `elif`."""
+    """Yield (text, statements): an addition in place or not, or none; an item set only where there is none, an `if` for each `elif`."""
     added = _other_addition(one)
     if added is not None:
         how = "in place" if isinstance(one, ast.Assign) else "without changing what was there"
         yield "with {} " + how, [added]
+    if isinstance(one, ast.AugAssign):
+        plain = ast.Assign(targets=[one.target], value=one.value)
+        yield "with `=` alone in {}", [ast.copy_location(plain, one)]
     target = one.targets[0] if isinstance(one, ast.Assign) and len(one.targets) == 1 else None
     if isinstance(target, ast.Subscript) and not isinstance(index_of(target), ast.Slice):
         parts = {"_at": target.value, "_key": index_of(target), "_value": one.value}
