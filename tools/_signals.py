@@ -127,6 +127,15 @@ def _stale(one: Signal) -> str:
     )
 
 
+def _derived(one: Signal) -> str:
+    computed, change, read = one.places[:3]
+    return (
+        f".{one.name}={shorten_value(one.value, _MAX_TEXT)}, computed at {format_place(computed)}: {shorten(computed.text, _MAX_TEXT)}, "
+        f"was not computed again when .{one.other} was set at {format_place(change)}: {shorten(change.text, _MAX_TEXT)}; "
+        f"read at {_at(read, change)}"
+    )
+
+
 _LINES: dict[str, Callable[[Signal], str]] = {
     "unused": _unused,
     "not_handed_on": _not_handed_on,
@@ -140,11 +149,20 @@ _LINES: dict[str, Callable[[Signal], str]] = {
     "not_set": _not_set,
     HINT: _other_order,
     "stale": _stale,
+    "derived": _derived,
     "changed_input": _changed_input,
 }
 
 
-_PLACES = {"returned": 3, "used_up": 3, "stale": 3, "changed_input": 3, "missed_key": 1, HINT: 1}
+_PLACES = {
+    "returned": 3,
+    "used_up": 3,
+    "stale": 3,
+    "derived": 3,
+    "changed_input": 3,
+    "missed_key": 1,
+    HINT: 1,
+}
 """Number of places of the kinds that don't have two."""
 
 

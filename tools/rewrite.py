@@ -108,6 +108,7 @@ async def rewrite(
     is started again with the new code by the next command that resumes it.
     """
     done = await session.workspace.rewrite(_edits(path, new_code, start, end, old_code, edits))
+    session.edited_since_diagnosis = True
     session.debugger.note_breakpoints([point for file in done for point in file.breakpoints])
     answer = _answer(done)
     return await _run(session, report, answer, run) if run else answer

@@ -124,7 +124,9 @@ class Session:
         self.diagnosed: str | None = None
         """The test whose failure was diagnosed last."""
         self.newly_diagnosed: list[str] = []
-        """The same and others that its diagnosis saw fail, each until a run has told its outcome since."""
+        """The same and others that its diagnosis saw fail, each until a run after an edit has told its outcome."""
+        self.edited_since_diagnosis = False
+        """True if a file was edited since."""
         self.debugger = Debugger(self.request)
         self.output = Output(self.request)
         self.workspace = Workspace(self.request, PurePosixPath("/workspace"))
@@ -485,13 +487,15 @@ class Session:
     async def _compare(self, run: Evaluation) -> Evaluation:
         counts = {kind: run.counts.get(outcome, 0) for kind, outcome in _COUNTED.items()}
         now, before = {test.id: test.outcome for test in run.tests}, self.metadata.outcomes
-        diagnosed = {name: find_test(name, now) for name in self.newly_diagnosed}
+        # Others may have failed for their order alone: without an edit nothing has fixed them.
+        told = [one for one in self.newly_diagnosed if one == self.diagnosed or self.edited_since_diagnosis]
+        diagnosed = {name: find_test(name, now) for name in told}
         failed = {test: "failed" for test in diagnosed.values() if test is not None}
         first = {
             test: "failed" for name, test in diagnosed.items() if test is not None and name == self.diagnosed
         }
-        before = {**failed, **before, **first}  # others may have failed for their order alone
-        self.newly_diagnosed = [name for name, test in diagnosed.items() if test is None]
+        before = {**failed, **before, **first}
+        self.newly_diagnosed = [name for name in self.newly_diagnosed if diagnosed.get(name) is None]
         changes = compare(before, now)
         await self.save_metadata(replace(self.metadata, outcomes=latest_outcomes(changes.outcomes)))
         return run.model_copy(update={**counts, "fixed": changes.fixed, "broken": changes.broken})

@@ -861,3 +861,45 @@ def test_a_kept_value_that_follows_or_is_made_anew_is_not_told(
     shop = STALE.replace(before, after) + "\n" + names + "        return iter(self.names)\n"
     test = STALE_TEST.replace("check(s, 'b')", "check(s, '')")
     assert not [one for one in signals(diagnose, shop, test) if "computed at" in one]
+
+
+DERIVED = """\
+class Number:
+    def __init__(self, sign, digits):
+        self.sign = sign
+        self.digits = digits
+        self.value: int = -int(digits) if sign == "-" else int(digits)
+
+    def negate(self):
+        self.sign = "-"
+
+def load(number):
+    return number.value
+"""
+DERIVED_TEST = "n = Number('+', '3'); n.negate(); self.assertEqual(load(n), -3)"
+
+
+def test_a_value_that_a_constructor_computed_of_what_was_set_anew_is_told(diagnose: Diagnose) -> None:
+    told = (
+        '.value=3, computed at shop.py:5 Number.__init__(): self.value: int = -int(digits) if sign == "-" else int(digi…, was not '
+        'computed again when .sign was set at shop.py:8 Number.negate(): self.sign = "-"; read at shop.py:11 load()'
+    )
+    assert signals(diagnose, DERIVED, DERIVED_TEST) == [told]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('self.sign = "-"', 'self.sign = "-"; self.value = -int(self.digits) + 1'),  # it was set anew
+        ('self.sign = "-"', 'self.sign = "+"'),  # to what it was
+        ('self.sign = "-"', 'self.other = "-"'),
+        ('-int(digits) if sign == "-" else int(digits)', "int(digits)"),  # not of that
+        ('-int(digits) if sign == "-" else int(digits)', '[digits, sign == "-"] and None or 3 * (digits != sign)')
+    ],
+)  # fmt: skip
+def test_a_value_that_is_set_anew_or_computed_of_something_else_is_not_told(
+    diagnose: Diagnose, before: str, after: str
+) -> None:
+    found = signals(diagnose, DERIVED.replace(before, after), DERIVED_TEST)
+    is_computed_of_it = "digits != sign" in after
+    assert any(".value=" in one for one in found) is is_computed_of_it

@@ -6,6 +6,7 @@ from ..job import guarded
 from . import (
     arguments,
     changed_input,
+    derived,
     kept_otherwise,
     left_behind,
     missed_key,
@@ -31,6 +32,7 @@ _KINDS = (
     (kept_otherwise.find, 1),
     (not_set.find, 1),
     (other_order.find, 1),
+    (derived.find, 1),
     (stale.find, 1),
     (changed_input.find, 1),
 )
