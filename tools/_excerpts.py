@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from sandbox.errors import InvalidArgument, NotFound
@@ -66,7 +67,7 @@ _MAX_USES, _MAX_USE = 8, 90
 """Lines that use the state that changes are about, and characters of one."""
 _MAX_CALLS = 2
 """Calls of a function with one of the best two changes that are told by a line: their functions are too long to be shown."""
-_MAX_VALUE = 80
+_MAX_VALUE, _MAX_RESULT = 80, 40
 _MAX_SHORT_BLOCK = 12
 """Lines of a block that has not run up to which it is shown in a function in which a change makes the test pass."""
 
@@ -152,7 +153,7 @@ class _Reader:
         for number, places in enumerate(self._wanted):
             if not await self._has_file(places[0].path):
                 continue
-            if self._is_unsure and number and self._size(places[0]) > _MAX_SHORT:
+            if self._is_unsure and number and await in_thread(self._is_long, places[0]):
                 long.append(places)
             else:
                 await in_thread(self._add, places)
@@ -168,11 +169,12 @@ class _Reader:
                 self._excerpts += _calls_told(callers, self._lines_told().union(self._shown))
         return self._excerpts
 
-    def _size(self, place: Place) -> int:
-        """Characters of a function."""
+    def _is_long(self, place: Place) -> bool:
+        """True for a function that comes after shorter ones where nothing tells which has the cause."""
         lines, marks = self._files[place.path]
         first, last = find_span(place, lines, marks) or (1, 0)
-        return sum(map(len, clipped(lines, first, last)))
+        source = clipped(lines, max(first, 1), min(last, len(lines)))
+        return any(size > _MAX_SHORT for size in accumulate(map(len, source)))
 
     def _lines_told(self) -> set[tuple[str, int]]:
         return {line for one in self._excerpts for line in one.lines()}
@@ -355,7 +357,8 @@ def _with_results(text: str, called: Helper) -> str:
     if not called.results or (len(called.results) == 1 and VALUE in text):
         return text
     head, _, source = text.partition("\n")
-    return f"{head}, called at :{called.by.line} → {', '.join(called.results)}\n{source}"
+    results = ", ".join(shorten_value(one, _MAX_RESULT) for one in called.results)
+    return f"{head}, called at :{called.by.line} → {results}\n{source}"
 
 
 def _plain_functions(told: Shown, passed: Sequence[Place]) -> set[tuple[str, str]]:

@@ -40,7 +40,7 @@ async def read_definitions(session: Session, test: LinesOfTest) -> list[str]:
 
     A heading and numbered lines for each, but for what is shown already. Empty if the file can't be read.
     """
-    first, last = min(test.lines), max(test.lines)
+    first, last = max(min(test.lines), 1), max(test.lines)
     try:
         file, _ = await session.workspace.read_marked(test.path)
         source = file.lines[first - 1 : min(last, first + _MAX_TEST)]
@@ -62,7 +62,8 @@ def _middle(test: LinesOfTest, lines: Sequence[str], statements: Sequence[Statem
     """The lines that a long test lacks, but no docstring; of many, those that set what its failing line uses."""
     leading = _leading_to(test.failing, statements)
     for before, after in pairwise(sorted(test.lines)):
-        shown = [number for number in range(before + 1, after) if number not in test.others]
+        between = range(max(before, 0) + 1, min(after, len(lines) + 1))
+        shown = [number for number in between if number not in test.others]
         if len(shown) > _FEW:
             shown = [number for number in shown if number in leading]
         size = sum(len(lines[number - 1]) for number in shown)
@@ -71,9 +72,11 @@ def _middle(test: LinesOfTest, lines: Sequence[str], statements: Sequence[Statem
 
 
 def _leading_to(failing: int, statements: Sequence[Statement]) -> set[int]:
-    """Numbers of the lines of statements that set what a line uses, and what these use in turn."""
+    """Numbers of the lines of statements that set what a line uses, and what these use in turn; none if it is not among them."""
     before = [one for one in statements if one.first <= failing]
-    names, found = {*before[-1].uses} if before else set[str](), set[int]()
+    if not before or before[-1].last < failing:
+        return set()
+    names, found = {*before[-1].uses}, set[int]()
     for one in reversed(before[:-1]):
         if not names.isdisjoint(one.sets):
             if one.column <= before[-1].column:  # not in a branch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
@@ -20,7 +21,7 @@ from tests.tools.conftest import MakeRepo
 from tools._diagnosis import render_diagnosis, select_shown
 from tools._excerpts import read_excerpts
 from tools._named_places import order_places
-from tools._source_parts import cut_out
+from tools._source_parts import cut_out, find_span
 from tools._stop import StopAnswer
 from tools._test_ids import is_of
 from tools.diagnose import (
@@ -1179,6 +1180,36 @@ async def test_short_functions_that_the_shown_lines_call_are_shown(line: int, to
     heads = [one.text.partition("\n")[0] for one in excerpts]
     assert heads[told.index("made")] == "shop.py made, called at :3 → 1, None"
     assert heads[told.index("first")] == "shop.py first"
+
+
+async def test_a_long_result_is_shortened() -> None:
+    place = {"path": "shop.py", "line": 3, "function": "total"}
+    line = _span(HELPED.splitlines(), "def made(")[0]
+    results = ["x" * 40, "y" * 41, "z\nw"]
+    helper = {"path": "shop.py", "function": "made", "line": line, "by": place, "results": results}
+    found = Diagnosis.model_validate({"recording": {"chain": [place], "helpers": [helper]}})
+    session = Workspace(shop=HELPED + "# more\n" * 500)
+    *_, made = await read_excerpts(session, found, [], 3000)  # type: ignore[arg-type] - all that it uses of one
+    head = made.text.partition("\n")[0]
+    assert head == f"shop.py made, called at :3 → {'x' * 40}, {'y' * 39}…, z w"
+
+
+async def test_functions_are_measured_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = set[int]()
+
+    def find(place: Place, lines: Sequence[str], marks: Marks) -> tuple[int, int] | None:
+        threads.add(threading.get_ident())
+        return find_span(place, lines, marks)
+
+    monkeypatch.setattr("tools._excerpts.find_span", find)
+    names = ["total", "first"]
+    spans = {name: _span(HELPED.splitlines(), f"def {name}(") for name in names}
+    chain = [{"path": "shop.py", "line": spans[name][0], "function": name} for name in names]
+    found = Diagnosis.model_validate({"recording": {"chain": chain}})
+    session = Workspace(shop=HELPED + "# more\n" * 500)
+    excerpts = await read_excerpts(session, found, [], 3000)  # type: ignore[arg-type] - all that it uses of one
+    assert [one.function for one in excerpts] == names
+    assert threads and threading.get_ident() not in threads
 
 
 @pytest.mark.parametrize("is_changed", [True, False])

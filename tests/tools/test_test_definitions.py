@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import SimpleNamespace
 
+import pytest
+
 from sandbox.errors import NotFound
 from sandbox.guest.supervisor.files import definitions
 from sandbox.session.workspace import Marks
@@ -56,10 +58,13 @@ class Workspace:
 
     def __init__(self, source: str = SOURCE) -> None:
         self.workspace, self.source = self, source
+        self.asked: list[str] = []
+        """Names that were looked up last."""
 
     async def read_marked(self, path: str, names: Sequence[str] = ()) -> tuple[SimpleNamespace, Marks]:
         if path != "test_shop.py":
             raise NotFound(path)
+        self.asked = list(names)
         found = definitions.find(self.source.encode(), list(names))
         marks = Marks.model_validate({"definitions": found})
         return SimpleNamespace(lines=self.source.splitlines()), marks
@@ -114,9 +119,64 @@ async def test_the_middle_of_a_long_test_is_shown_unless_it_is_long() -> None:
         assert await read_definitions(Workspace(), LinesOfTest("test_shop.py", lines)) == []  # type: ignore[arg-type]
 
 
-async def test_there_are_limits() -> None:
-    lines = {1000 + number: f"name{number}" for number in range(100)} | {2000: "Order"}
-    assert await read_definitions(Workspace(), LinesOfTest("test_shop.py", lines)) == []  # type: ignore[arg-type]
+async def read(source: str, *shown: int, failing: int = 0) -> list[str]:
+    """Read what tells more of a test of which some lines are shown."""
+    test = LinesOfTest("test_shop.py", dict.fromkeys(shown, ""), failing=failing)
+    return await read_definitions(Workspace(source), test)  # type: ignore[arg-type] - all that it uses of one
+
+
+async def test_no_more_names_are_looked_up_than_the_limit() -> None:
+    workspace = Workspace("def test():\n    make(" + ", ".join(f"name{number}" for number in range(99)) + ")")
+    test = LinesOfTest("test_shop.py", {1: "", 2: ""})
+    assert await read_definitions(workspace, test) == []  # type: ignore[arg-type] - all that it uses of one
+    assert workspace.asked == ["test", "make", *(f"name{number}" for number in range(48))]
+
+
+@pytest.mark.parametrize(("line", "is_read"), [(2001, True), (2002, False)])
+async def test_no_more_lines_of_a_test_are_read_than_the_limit(line: int, is_read: bool) -> None:
+    lines = ["rate = 7", "def test():", *(["    x"] * 3000)]
+    lines[line] = "    rate"
+    assert await read("\n".join(lines), 2, line + 1) == (
+        ["test_shop.py rate\n1\trate = 7"] if is_read else []
+    )
+
+
+@pytest.mark.parametrize(("failing", "is_read"), [(1900, True), (2900, False)])
+async def test_nothing_leads_to_a_failing_line_that_was_not_read(failing: int, is_read: bool) -> None:
+    lines = "\n".join(["def test():", *(["    x = x + 1"] * 3000)])
+    texts = await read(lines, 1, 30, failing, failing=failing)
+    assert [text.partition("\n")[0] for text in texts] == ["test_shop.py, lines 2-29"] * is_read
+
+
+@pytest.mark.parametrize(("size", "told"), [(225, 4), (226, 3), (300, 3), (301, 2), (500, 1), (501, 0)])
+async def test_definitions_have_few_characters_each_and_in_all(size: int, told: int) -> None:
+    names = [f"name{number}" for number in range(6)]
+    lines = [f"{name} = '".ljust(size - 1, "x") + "'" for name in names]
+    texts = await read("\n".join([*lines, "def test():", f"    make({', '.join(names)})"]), 7, 8)
+    assert [text.partition("\n")[0] for text in texts] == [f"test_shop.py {name}" for name in names[:told]]
+
+
+@pytest.mark.parametrize(("size", "is_shown"), [(150, True), (151, False)])
+async def test_the_middle_of_a_test_has_few_characters(size: int, is_shown: bool) -> None:
+    lines = ["def test():", *(["    make('".ljust(size - 2, "x") + "')"] * 10), "    assert make()"]
+    texts = await read("\n".join(lines), 1, 12)
+    assert [text.partition("\n")[0] for text in texts] == ["test_shop.py, lines 2-11"] * is_shown
+
+
+@pytest.mark.parametrize("shown", [(1, 10**6), (-(10**6), 1, 10**6), (10**6, 2 * 10**6), (-5, 0)])
+async def test_lines_that_the_file_does_not_have_are_not_looked_at(
+    shown: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+
+    def measured(*bounds: int) -> range:
+        sizes.append(len(range(*bounds)))
+        return range(*bounds)
+
+    monkeypatch.setattr("tools._test_definitions.range", measured, raising=False)
+    texts = await read("def test():\n    x = 1\n    y = 2", *shown)
+    assert texts == (["test_shop.py, lines 2-3\n2\t    x = 1\n3\t    y = 2"] if 1 in shown else [])
+    assert max(sizes, default=0) <= 3
 
 
 LONG_TEST = f'''\
@@ -156,3 +216,9 @@ async def test_of_a_long_middle_the_statements_are_shown_that_set_what_the_faili
     # What is shown elsewhere, as a function inside of the test may be, is left out.
     others = test._replace(others=frozenset(range(5, last)))
     assert await read_definitions(Workspace(LONG_TEST), others) == [rate]  # type: ignore[arg-type]
+
+
+async def test_a_branch_on_one_line_leaves_what_was_set_before() -> None:
+    lines = ["def test():", "    x = 0", *(["    other()"] * 20), "    if a: x = 1", "    use(x)"]
+    (middle,) = await read("\n".join(lines), 1, 24, failing=24)
+    assert middle == "test_shop.py, lines 2-23, parts\n2\t    x = 0\n…\n23\t    if a: x = 1"

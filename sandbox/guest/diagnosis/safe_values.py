@@ -12,7 +12,11 @@ _TYPE_NAME = type.__dict__["__name__"].__get__
 _TYPE_QUALNAME = type.__dict__["__qualname__"].__get__
 _TYPE_DICT = type.__dict__["__dict__"].__get__
 _TYPE_MRO = type.__dict__["__mro__"].__get__
-_IDENTITIES = "name", "key", "id", "tag", "title", "label", "code", "type", "kind", "value", "text", "path"
+_IDENTITIES = tuple(
+    prefix + name
+    for name in "name key id tag title label code type kind value text path".split()
+    for prefix in ("", "_")
+)
 """Attributes that tell one object of a class from another, the best first; they may begin with an underscore."""
 _MAX_IDENTITY = 30
 
@@ -48,12 +52,30 @@ def type_name(value):
 def _object(value):
     """`<Order name='a'>`."""
     name = type_name(value)
-    held = dict(attributes_of(value)) if name[:1] == "<" else {}
-    for attribute in [each for one in _IDENTITIES for each in (one, "_" + one)]:
+    held = _identities_of(value) if name[:1] == "<" else {}
+    for attribute in _IDENTITIES:
         found = held.get(attribute)
         if (type(found) is str and found) or type(found) is int:
             return f"{name[:-1]} {attribute}={text_of(found)[:_MAX_IDENTITY]}>"
     return name
+
+
+def _identities_of(value):
+    """{name: value} of such attributes. Looked up one by one: an object may have a million others."""
+    slots, found = {}, {}
+    for name, get in _getters(type(value)):
+        if name is not None and name not in _IDENTITIES:
+            continue
+        try:
+            held = get(value)
+        except AttributeError:  # a slot that is not set
+            continue
+        if name is not None:
+            slots.setdefault(name, held)
+        elif type(held) is dict:
+            found = {each: dict.get(held, each) for each in _IDENTITIES}
+    found.update(slots)
+    return found
 
 
 def class_name(value):
