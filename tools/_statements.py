@@ -1,4 +1,7 @@
-"""The statements of a piece of source, by its tokens: the names that they use and the variables that they set."""
+"""The statements of a piece of source: the names that they use and the variables that they set.
+
+By its tokens: to make a syntax tree of hostile source can crash the interpreter.
+"""
 
 from __future__ import annotations
 
