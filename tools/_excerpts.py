@@ -12,7 +12,7 @@ from sandbox.session.diagnosis import CodeChange, Diagnosis, Helper, Place, Reco
 from sandbox.session.session import Session
 from sandbox.session.workspace import Marks
 from tools._diagnosis import Shown, select_shown
-from tools._named_places import order_places
+from tools._named_places import order_places, places_of_alias, places_of_kept, with_computed
 from tools._places import shorten, shorten_value
 from tools._source_parts import (
     MAX_FUNCTION,
@@ -366,14 +366,10 @@ def _plain_functions(told: Shown, passed: Sequence[Place]) -> set[tuple[str, str
 
     `passed`: places that the failure has passed.
     """
-    named = [*told.changes, *passed, *(one for one in told.links if one.refused)]
+    named = [*with_computed(told.changes), *passed, *(one for one in told.links if one.refused)]
     named += [place for one in told.recording.signals for place in one.places]
-    named += [place for one in told.changes if (place := one.computed_by)]
-    for one in told.aliases:
-        named += [one.changed, one.stored, *([one.given] if one.given else [])]
-    for one in told.kept:
-        held = [one.held] if one.held else []
-        named += [one.written, one.read, *one.writers, *one.passed_by, *one.others, *held]
+    named += [place for one in told.aliases for place in places_of_alias(one)]
+    named += [place for one in told.kept for place in places_of_kept(one)]
     functions = {(one.path, one.function) for one in told.recording.plain}
     return functions - {(one.path, one.function) for one in named}
 

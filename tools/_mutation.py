@@ -76,8 +76,10 @@ def _on_different_lines(changes: Sequence[CodeChange]) -> list[CodeChange]:
 
 def select_further(found: Mutation | None) -> list[CodeChange]:
     """Select the changes with which the test comes further that are told: on different lines, of those that hardly break another test."""
+    if found is None:
+        return []
     first: dict[tuple[str, int], CodeChange] = {}
-    for one in found.further if found else []:
+    for one in found.further:
         is_known = one.ran > 0 or not found.others
         if one.fails_at and is_known and one.broken <= max(_LITTLE_HARM, one.mended):
             first.setdefault((one.path, one.line), one)

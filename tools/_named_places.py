@@ -36,7 +36,7 @@ def order_places(
     calls = _suspect_calls(recording)
     if shown.is_mended:
         calls, callers = [one for one in calls if is_changed(one, shown.changes)], ()
-    kept = [place for one in shown.kept for place in _places_of(one, few=shown.is_mended)]
+    kept = [place for one in shown.kept for place in places_of_kept(one, few=shown.is_mended)]
     of_kept = {(one.path, one.function) for one in kept}
     calls.sort(key=lambda one: (one.path, one.function) not in of_kept)
     is_few = len(shown.changes) <= _FEW and not any(one.ran for one in shown.changes)
@@ -46,14 +46,14 @@ def order_places(
     functions: dict[tuple[str, str], list[Place]] = {}
     for place in (
         *refused,
-        *_with_alike(_with_computed(harmless), recording.alike),
+        *_with_alike(with_computed(harmless), recording.alike),
         *([origin] if origin else []),
         *(place for one in recording.signals if one.kind not in WEAK for place in one.places),
-        *_with_alike(_with_computed(others), recording.alike),
+        *_with_alike(with_computed(others), recording.alike),
         *shown.further,
         *recording.written,
         *(place for one in recording.signals if one.kind == HINT for place in one.places),
-        *(place for alias in shown.aliases for place in _places_of_alias(alias)),
+        *(place for alias in shown.aliases for place in places_of_alias(alias)),
         *(_with_alike(kept, recording.alike) if shown.is_sure else []),
         *callers,
         *calls[:_AHEAD],
@@ -95,16 +95,16 @@ def _with_alike(places: Sequence[Place], alike: Sequence[Alike]) -> list[Place]:
     return [each for place in places for each in (place, *(one for one in alike if one.of == place.function))]
 
 
-def _with_computed(changes: Sequence[CodeChange]) -> list[Place]:
+def with_computed(changes: Sequence[CodeChange]) -> list[Place]:
     """Changes, each with the function whose kept result it computes anew."""
     return [place for one in changes for place in (one, one.computed_by) if place is not None]
 
 
-def _places_of_alias(alias: Alias) -> list[Place]:
+def places_of_alias(alias: Alias) -> list[Place]:
     return [alias.changed, alias.stored, *([alias.given] if alias.given else [])]
 
 
-def _places_of(kept: Kept, *, few: bool) -> list[Place]:
+def places_of_kept(kept: Kept, *, few: bool = False) -> list[Place]:
     """Its writers, what has not changed it, its holder, where it is written and read, and those that could have reset it.
 
     With `few`, what has not changed it and where it is written and read.

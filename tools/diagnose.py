@@ -110,8 +110,7 @@ async def diagnose(
         text, found = await _diagnose(session, report, stop, entrypoint, end, against, in_order=in_order)
     others_told = [one.test for one in found.spectrum.failing] if found and found.spectrum else []
     if found is not None:
-        session.diagnosed, session.edited_since_diagnosis = stop.test, False
-        session.newly_diagnosed = [*([stop.test] if stop.test else []), *others_told]
+        session.note_diagnosis(stop.test, others_told)
     shown = await in_thread(_with_last_output, stop_answer(stop, session), documents.output_hint(session))
     if stop.test == test and not in_order:
         shown = shown.model_copy(update={"test": None})  # the client has named it

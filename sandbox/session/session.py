@@ -484,18 +484,22 @@ class Session:
         if self._connection is not None:
             await self._connection.aclose()
 
+    def note_diagnosis(self, test: str | None, others: Sequence[str]) -> None:
+        """Remember a diagnosed test, and others that its diagnosis saw fail."""
+        self.diagnosed, self.edited_since_diagnosis = test, False
+        self.newly_diagnosed = [*([test] if test else []), *others]
+
     async def _compare(self, run: Evaluation) -> Evaluation:
         counts = {kind: run.counts.get(outcome, 0) for kind, outcome in _COUNTED.items()}
         now, before = {test.id: test.outcome for test in run.tests}, self.metadata.outcomes
         # Others may have failed for their order alone: without an edit nothing has fixed them.
         told = [one for one in self.newly_diagnosed if one == self.diagnosed or self.edited_since_diagnosis]
-        diagnosed = {name: find_test(name, now) for name in told}
-        failed = {test: "failed" for test in diagnosed.values() if test is not None}
-        first = {
-            test: "failed" for name, test in diagnosed.items() if test is not None and name == self.diagnosed
+        found = {name: test for name in told if (test := find_test(name, now)) is not None}
+        failed = {
+            test: "failed" for name, test in found.items() if name == self.diagnosed or test not in before
         }
-        before = {**failed, **before, **first}
-        self.newly_diagnosed = [name for name in self.newly_diagnosed if diagnosed.get(name) is None]
+        before = {**before, **failed}
+        self.newly_diagnosed = [name for name in self.newly_diagnosed if name not in found]
         changes = compare(before, now)
         await self.save_metadata(replace(self.metadata, outcomes=latest_outcomes(changes.outcomes)))
         return run.model_copy(update={**counts, "fixed": changes.fixed, "broken": changes.broken})

@@ -43,8 +43,8 @@ _MIN_TEXT = 6
 """Characters of a text in source below which it may appear anywhere."""
 _MAX_RAN = 40
 """Functions that are named, of those that have run."""
-_SPECIAL = ("__eq__", "__repr__", "__str__", "__hash__")
-"""Those that are not named: a test calls them to compare and to describe."""
+_COMPARING = ("__eq__", "__hash__")
+"""Those that are not named: a test calls them to compare."""
 _MAX_ALIKE = 2
 """Functions with the same code as another one; more of them are a pattern of the program."""
 _COUNTING = ("len", "count", "sum", "index", "find")
@@ -378,8 +378,8 @@ class _Analysis:
             told,
             self._found_in,
         )
-        plain = self._plain(order) or []
-        ran = [entered for entered in order if entered not in plain and not self._is_special(entered)]
+        plain = guarded(plain_functions.among)(order, self._events, self._sources) or []
+        ran = [one for one in order if one not in plain and not self._compares(one)]
         return {
             "calls": [{**self._place(one.pop("entered")), **one} for one in calls],
             "functions": functions,
@@ -395,18 +395,8 @@ class _Analysis:
             ],
         }
 
-    def _is_special(self, entered):
-        return self._events.site(entered).scope.name.rpartition(".")[2] in _SPECIAL
-
-    @guarded
-    def _plain(self, order):
-        """Those of the functions entered that only set or return an attribute, or hand on what they are given."""
-        ran, scopes = self._events.executed_lines(), {one: self._events.site(one).scope for one in order}
-        plain = {
-            filename: plain_functions.find(self._sources.definitions(filename), ran.get(filename, ()))
-            for filename in {scope.filename for scope in scopes.values()}
-        }
-        return [entered for entered, scope in scopes.items() if scope.name in plain[scope.filename]]
+    def _compares(self, entered):
+        return self._events.site(entered).scope.name.rpartition(".")[2] in _COMPARING
 
     @guarded
     def _lines(self):

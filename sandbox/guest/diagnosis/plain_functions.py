@@ -12,6 +12,16 @@ _DOING = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 """Expressions that may do something."""
 
 
+def among(order, events, sources):
+    """Those of the events at which functions are entered, `order`, whose functions are such."""
+    ran, scopes = events.executed_lines(), {one: events.site(one).scope for one in order}
+    plain = {
+        filename: find(sources.definitions(filename), ran.get(filename, ()))
+        for filename in {scope.filename for scope in scopes.values()}
+    }
+    return [entered for entered, scope in scopes.items() if scope.name in plain[scope.filename]]
+
+
 def find(definitions, ran):
     """Qualified names of such functions; of several with one name, as those of a property, if all are.
 

@@ -63,17 +63,11 @@ def _object(value):
 def _identities_of(value):
     """{name: value} of such attributes. Looked up one by one: an object may have a million others."""
     slots, found = {}, {}
-    for name, get in _getters(type(value)):
-        if name is not None and name not in _IDENTITIES:
-            continue
-        try:
-            held = get(value)
-        except AttributeError:  # a slot that is not set
-            continue
-        if name is not None:
+    for name, held in _held_by(value):
+        if name is None:
+            found = {each: held.get(each) for each in _IDENTITIES}
+        elif name in _IDENTITIES:
             slots.setdefault(name, held)
-        elif type(held) is dict:
-            found = {each: dict.get(held, each) for each in _IDENTITIES}
     found.update(slots)
     return found
 
@@ -116,14 +110,20 @@ def _mapping(value, depth):
 def attributes_of(value):
     """(name, value) of the attributes that an object itself has."""
     found = []
-    for get in _getters(type(value)):
+    for name, held in _held_by(value):
+        found += list(held.items()) if name is None else [(name, held)]
+    return [(name, held) for name, held in found if type(name) is str]
+
+
+def _held_by(value):
+    """Yield (name of a slot, what it holds), and (None, the dict of the other attributes)."""
+    for name, get in _getters(type(value)):
         try:
-            held = get[1](value)
+            held = get(value)
         except AttributeError:  # a slot that is not set
             continue
-        found += list(held.items()) if get[0] is None and type(held) is dict else []
-        found += [(get[0], held)] if get[0] is not None else []
-    return [(name, held) for name, held in found if type(name) is str]
+        if name is not None or type(held) is dict:
+            yield name, held
 
 
 def _getters(kind):

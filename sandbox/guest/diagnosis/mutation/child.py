@@ -64,8 +64,7 @@ class Child:
 
     def of_others(self):
         """Numbers of the other tests that have not passed here, and that have run."""
-        outcomes = [outcome for name, outcome, _ in self.outcomes[1:] if name in self._others]
-        return sum(outcome != "passed" for outcome in outcomes), len(outcomes)
+        return len(self.breaks()), sum(name in self._others for name, _, _ in self.outcomes[1:])
 
     def breaks(self):
         """Names of the other tests that have not passed here."""

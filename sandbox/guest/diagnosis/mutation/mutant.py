@@ -91,16 +91,15 @@ class Mutant:
 class Joined:
     """Two changes at once, of different parts: it has what a change has."""
 
-    def __init__(self, first, second):
-        self._both = first, second
+    def __init__(self, first, second, merged):
+        """`merged`: parts that both change, lists of which each replaces other items -> the list with all of these."""
+        self._both, self._merged = (first, second), merged
         self.code = [*first.code, *second.code]
         self.computed_by = first.computed_by
         self.line, self.likelihood = first.line, max(first.likelihood, second.likelihood)
         self.is_hollow = first.is_hollow or second.is_hollow
         self.is_blunt = first.is_blunt or second.is_blunt
         self.leaves_out, self.kind = first.leaves_out and second.leaves_out, first.kind
-        self._merged = {}
-        """Parts that both change, lists of which each replaces other items -> the list with all of these."""
 
     @classmethod
     def of(cls, first, second):
@@ -108,11 +107,7 @@ class Joined:
         parts, more = first.changed_parts, second.changed_parts
         both = parts.keys() & more.keys()
         merged = {part: _merge(parts[part][0], parts[part][1], more[part][1]) for part in both}
-        if None in merged.values():
-            return None
-        joined = cls(first, second)
-        joined._merged = merged
-        return joined
+        return None if None in merged.values() else cls(first, second, merged)
 
     def __enter__(self):
         first, second = self._both

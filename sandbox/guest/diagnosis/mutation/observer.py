@@ -156,11 +156,11 @@ class MutationObserver:
                 break
             attempts.start(function, mutant)
         trial.wait_for_last()
-        result.update(tried=attempts.number, **self._told(attempts.tried, [], definitions))
+        result.update(tried=attempts.number, **self._told(attempts.tried, [], trial, definitions))
         self.job.write(result)
         further = try_together(attempts, trial, plan)
         trial.end()
-        result.update(tried=attempts.number, **self._told(attempts.tried, further, definitions))
+        result.update(tried=attempts.number, **self._told(attempts.tried, further, trial, definitions))
         self.job.write(result)
 
     def _problem(self):
@@ -212,16 +212,16 @@ class MutationObserver:
             {filename: without_annotations(tree) for filename, tree in trees.items() if tree is not None}
         )
 
-    def _told(self, tried, further, definitions):
+    def _told(self, tried, further, trial, definitions):
         """The changes with which the test passes, or comes further: those first with which the others pass, also such as fail without."""
-        rank = partial(_rank, len(self._trial.failing))
+        rank = partial(_rank, len(trial.failing))
         passing = sorted((one for one in tried if one[0].has_passed), key=rank)
-        told = [self._describe(one, definitions) for one in passing[:_MAX_TOLD]]
-        more = [self._describe(one, definitions) for one in sorted(further, key=rank)]
+        told = [self._describe(one, trial, definitions) for one in passing[:_MAX_TOLD]]
+        more = [self._describe(one, trial, definitions) for one in sorted(further, key=rank)]
         state = self._state(told, passing, definitions)
         return {"passing": len(passing), "changes": told, "further": more, "state": state}
 
-    def _describe(self, tried, definitions):
+    def _describe(self, tried, trial, definitions):
         """Describe a change, and what the other tests do with it."""
         child, function, mutant = tried
         broken, ran = child.of_others()
@@ -233,7 +233,7 @@ class MutationObserver:
             "breaks": [name[:_MAX_NAME] for name in child.breaks()[:_MAX_NAMED]],
             "ran": ran,
             "mended": child.mended(),
-            "fails_at": "" if child.has_passed else self._trial.came_to(child),
+            "fails_at": "" if child.has_passed else trial.came_to(child),
             "only_here": child.is_only_here,
             "hollow": mutant.is_hollow,
             "computed_by": self._place_of(mutant.computed_by, definitions),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from itertools import islice
+from itertools import chain, islice
 
 from ..job import guarded
 from .functions import functions_in
@@ -84,19 +84,15 @@ class Plan:
 
         Of other functions those of the same kind alone, and of none that runs when a module is imported: that has to be done anew.
         """
-        others, alike = [], []
+        same, alike, others = [], [], []
         for number, (_, _, one, _) in enumerate(self._functions):
             if one.filename == function.filename:
                 for *_, other in self._of_function(number):
                     if one is function and other.line != mutant.line:
-                        others.append((other.kind != mutant.kind, one, other))
+                        (same if other.kind == mutant.kind else others).append((one, other))
                     elif one is not function and other.kind == mutant.kind and not self._is_early(one):
                         alike.append((one, other))
-        others.sort(key=lambda one: one[0])
-        same = [one[1:] for one in others if not one[0]]
-        yield from same
-        yield from alike
-        yield from (one[1:] for one in others[len(same) :])
+        yield from chain(same, alike, others)
 
     def _is_early(self, function):
         path = self._job.relative(function.filename)

@@ -20,13 +20,13 @@ def try_together(attempts, trial, plan):
 
     Returns those with which it comes further, if there is no other: [(child, function, change)]; other tests have run with them.
     """
-    is_over, number = trial.begin_together(), len(attempts.tried)
     tried = [one for one in attempts.tried if not one[0].is_of_tests]
-    harmless = [one for one in tried if one[0].has_passed and not one[0].of_others()[0]]
+    harmless = _harmless(tried)
     if any(one[0].mended() == len(trial.failing) for one in harmless):
         return []
     parts = _few_of([one for one in harmless if one[0].mended()])
     further = [] if harmless else _few_of([one for one in tried if trial.came_to(one[0])])
+    is_over, number = trial.begin_together(), len(attempts.tried)
     waiting = deque((one, islice(plan.beside(*one[1:]), _MAX_BESIDE)) for one in parts or further)
     while waiting and not is_over():
         part, beside = waiting.popleft()
@@ -42,7 +42,7 @@ def try_together(attempts, trial, plan):
     if parts:
         most = max(child.mended() for child, _, _ in parts)
         attempts.tried[number:] = [one for one in pairs if one[0].mended() > most]
-    if not further or any(child.has_passed and not child.of_others()[0] for child, _, _ in pairs):
+    if not further or _harmless(pairs):
         return []
     number = len(attempts.tried)
     trial.begin_further()
@@ -50,6 +50,11 @@ def try_together(attempts, trial, plan):
         attempts.start(function, mutant, goes_on=True)
     trial.wait()
     return attempts.tried[number:]
+
+
+def _harmless(tried):
+    """Those with which the test passes, and no other one fails."""
+    return [one for one in tried if one[0].has_passed and not one[0].breaks()]
 
 
 def _few_of(tried):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 
 from .. import sites as kinds
 from ..calls import constructs
@@ -21,10 +22,10 @@ def find(view):
     If that was set to another value later, outside of tests, and the computed one was read after that. Places: where it was
     computed, the change, the read; its name, its value; its other: the name of the attribute that was changed.
     """
-    events, loads, made = view.events, {}, {}
+    events, loading, loads, made = view.events, {}, {}, {}
     for site in events.executed_sites():
         if site.kind == kinds.BASE and site.extra[0] == "load":
-            loads.setdefault(site.name, []).append(site.number)
+            loading.setdefault(site.name, []).append(site.number)
     for change in [one for one in events.all_stores() if _is_change(view, one)][-_MAX_STORES:]:
         owner, name = events.value_of[change], events.site(change).name
         first = next(iter(events.attribute_stores(id(owner), name, -1)), change)
@@ -35,7 +36,10 @@ def find(view):
         if node is not None and id(node) not in made:
             made[id(node)] = _computed(node)
         for computed in made[id(node)].get(name, ()) if node is not None else ():
-            found = _of(view, owner, computed, frame, change, loads.get(computed, ()))
+            if computed not in loads:
+                of_name = (event for number in loading.get(computed, ()) for event in events.of_site(number))
+                loads[computed] = sorted(of_name)[-_MAX_LOADS:]
+            found = _of(view, owner, computed, frame, change, loads[computed])
             if found is not None:
                 yield found
 
@@ -77,8 +81,11 @@ def _computed(constructor):
     }
 
 
-def _of(view, owner, name, frame, change, sites):
-    """The signal of a computed attribute that was read after a change; None if it was set again, or not read."""
+def _of(view, owner, name, frame, change, loads):
+    """The signal of a computed attribute that was read after a change; None if it was set again, or not read.
+
+    `loads`: events at which attributes of its name were read, in order.
+    """
     events = view.events
     stores = events.attribute_stores(id(owner), name, events.entered.get(frame, -1))
     if not stores or events.frame_of[stores[-1]] != frame:
@@ -86,11 +93,8 @@ def _of(view, owner, name, frame, change, sites):
     stored = events.stored_value_event(stores[-1])
     if stored is None or not is_atom(events.value_of[stored]) or events.value_of[stored] is None:
         return None
-    reads_of = sorted(event for number in sites for event in events.of_site(number))[-_MAX_LOADS:]
-    read = next(
-        (one for one in reads_of if one > change and events.value_of[one] is owner and view.is_suspect(one)),
-        None,
-    )
+    later = loads[bisect_right(loads, change) :]
+    read = next((one for one in later if events.value_of[one] is owner and view.is_suspect(one)), None)
     if read is None:
         return None
     rank = view.score_of_line(events.site(change)) + view.score_of_line(events.site(read))
