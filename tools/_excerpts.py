@@ -125,7 +125,9 @@ class _Reader:
         self._changes, self._is_mended = told.changes, told.is_mended
         self._is_unsure = not (told.changes or told.further or told.is_sure)
         """True if nothing tells which of the functions has the cause: rather several short ones are shown than a long one."""
-        self._state = found.mutation.state if found.mutation and told.changes else None
+        mutation = found.mutation if told.changes else None
+        self._state = mutation.state if mutation else None
+        self._beside = mutation.beside if mutation and told.is_mended else []
         self._changed = {(one.path, one.function) for one in told.changes}
         stored = [alias.stored for alias in told.aliases if not alias.places]
         self._shared = {(one.path, one.function) for one in stored if one.function.endswith("__init__")}
@@ -163,7 +165,8 @@ class _Reader:
         for one in beside:
             await self._has_file(one.path, _MAX_ALL_FILES)
         self._excerpts += await in_thread(lambda: list(self._short_ones(beside)))
-        self._excerpts += _other_uses(self._state, self._lines_told())
+        for state in (*([self._state] if self._state else []), *self._beside):
+            self._excerpts += _other_uses(state, self._lines_told())
         if self._is_mended:
             for callers in (self._callers, self._of_second):
                 self._excerpts += _calls_told(callers, self._lines_told().union(self._shown))
@@ -374,35 +377,34 @@ def _plain_functions(told: Shown, passed: Sequence[Place]) -> set[tuple[str, str
     return functions - {(one.path, one.function) for one in named}
 
 
-def _other_uses(state: State | None, told: Collection[tuple[str, int]]) -> list[Excerpt]:
-    """The other lines with the state that changes are about; of many, those that write it."""
-    found = [one for one in (state.uses if state else ()) if (one.path, one.line) not in told]
+def _other_uses(state: State, told: Collection[tuple[str, int]]) -> list[Excerpt]:
+    """The other lines with a name, by file; of many, those that write it."""
+    found = [one for one in state.uses if (one.path, one.line) not in told]
     found = found if len(found) <= _MAX_USES else [one for one in found if one.is_written]
-    if not state or not found:
-        return []
-    return [_lines_of_file(f"other lines with `{state.name}`", found[:_MAX_USES])]
+    return _by_file(f"other lines with `{state.name}`", found[:_MAX_USES])
 
 
 def _calls_told(callers: Sequence[Helper], told: Collection[tuple[str, int]]) -> list[Excerpt]:
     """The lines that have called a function with a change, but for those that are shown."""
     found = [one for one in callers if (one.path, one.line) not in told][:_MAX_CALLS]
-    by_path: dict[str, list[Helper]] = {}
-    for one in found:
+    return _by_file(f"calls of {found[0].by.function}", found) if found else []
+
+
+def _by_file(what: str, places: Sequence[Place]) -> list[Excerpt]:
+    """Single lines, each with the function that it is in."""
+    by_path: dict[str, list[Place]] = {}
+    for one in places:
         by_path.setdefault(one.path, []).append(one)
-    return [_lines_of_file(f"calls of {calls[0].by.function}", calls) for calls in by_path.values()]
-
-
-def _lines_of_file(what: str, places: Sequence[Place]) -> Excerpt:
-    """Single lines of a file, each with the function that it is in."""
-    path = places[0].path
-    head = f"{path}, {what}"
-    return Excerpt(path, head, "\n".join([head, *(f"{one.line}\t{_use(one)}" for one in places)]))
+    return [
+        Excerpt(path, f"{path}, {what}", "\n".join([f"{path}, {what}", *map(_use, of_file)]))
+        for path, of_file in by_path.items()
+    ]
 
 
 def _use(one: Place) -> str:
-    """A line, with the function that it is in."""
+    """A line with its number, and with the function that it is in."""
     function = "" if one.function == "<module>" else f"{one.function.rpartition('.')[2]}(): "
-    return function + shorten(one.text, _MAX_USE)
+    return f"{one.line}\t{function}{shorten(one.text, _MAX_USE)}"
 
 
 def _callers_of(places: Sequence[Place], recording: Recording) -> list[Helper]:

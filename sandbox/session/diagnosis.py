@@ -335,7 +335,7 @@ class State(GuestData):
 
     name: Text
     uses: Annotated[list[StateUse], Field(max_length=40)] = []
-    """In the file of the best change, or of a function whose call that leaves out."""
+    """In the file of the best change, or of a function whose call that leaves out; in others, if there are few."""
 
 
 class Mutation(GuestData):
@@ -356,6 +356,8 @@ class Mutation(GuestData):
     further: Annotated[list[CodeChange], Field(max_length=20)] = []
     """Changes with which the test comes further, if it passes with none that breaks no other test."""
     state: State | None = None
+    beside: Annotated[list[State], Field(max_length=3)] = []
+    """Further attributes and globals that the best change, and the next ones of its function, name."""
     problems: Annotated[list[Text], Field(max_length=20)] = []
 
 

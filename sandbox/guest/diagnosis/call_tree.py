@@ -198,7 +198,7 @@ def _functions(events, is_test, score, distance, found_in):
         if one is None:
             continue
         one.score = max(one.score, score(site))
-        one.length += site.kind not in kinds.LOOK_UPS
+        one.length += site.kind not in kinds.ASIDES
         if site.kind not in (kinds.ENTER, kinds.PARAMETER):
             key = (score(site), -nearest_of_site.get(site.number, _FAR), -site.line)
             if key > best.get(site.scope, (-1,)):

@@ -105,10 +105,10 @@ def _before(events, event, seen):
 
 
 def _middle_out(links):
-    """Keep both ends of a long chain."""
+    """Keep the first links of a long chain, and its end."""
     if len(links) <= _MAX_LINKS:
         return links
-    return links[:3] + links[3 - _MAX_LINKS :]
+    return links[: _MAX_LINKS - 1] + links[-1:]
 
 
 def _link(events, event, place):
@@ -126,13 +126,17 @@ def _link(events, event, place):
         if stored is not None and events.site(stored).kind == kinds.AUGMENTED:
             name += " by"
         shown = "" if stored is None else text_of(events.value_of[stored])
+    elif kind == kinds.SETATTR:
+        stored = events.stored_value_event(event)
+        name = "{}.{}".format(name.rpartition(".")[0], events.key_of(event)[1])
+        shown = "" if stored is None else text_of(events.value_of[stored])
     elif kind == kinds.TEST:
         name = "condition"
     elif kind == kinds.RETURN:
         name = "{}()".format(site.scope.name.rpartition(".")[2])
     elif kind not in _SHOWN or name.startswith("@py_"):
         return None
-    if is_container(value) and kind not in (kinds.BASE, kinds.ITEM):
+    if is_container(value) and kind not in (kinds.BASE, kinds.ITEM, kinds.SETATTR):
         if events.contents.get(id(value), [-1])[-1] > event:
             shown += " in the end"
     return dict(place(event), name=name[:100], value=shown[:200], kind=kind)

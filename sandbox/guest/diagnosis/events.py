@@ -128,6 +128,11 @@ class Events:
                     self._attributes.setdefault((id(values[event]), site.name), []).append(event)
             elif site.extra[0] == "mutate":
                 self._add_containers(self.contents, found)
+        elif kind == kinds.SETATTR:
+            for event in found:
+                known, name = self.key_of(event)
+                if known:
+                    self._attributes.setdefault((id(values[event]), name), []).append(event)
         elif kind == kinds.ITEM:
             for event in found if site.extra[0] != "load" else ():
                 self.contents.setdefault(id(values[event]), []).append(event)
@@ -162,7 +167,7 @@ class Events:
         """The last events of a frame that belong to its statement at `line`; else the very last one."""
         found, last = [], None
         for event in range(len(self) - 1, -1, -1):
-            if self.frame_of[event] != frame or self.site(event).kind in kinds.LOOK_UPS:
+            if self.frame_of[event] != frame or self.site(event).kind in kinds.ASIDES:
                 continue
             last = event if last is None else last
             if not line <= self.site(event).line < line + _STATEMENT or len(found) >= _STARTS:
@@ -346,7 +351,8 @@ class Events:
         number = site.extra[1]
         if site.extra[0] != "store" or number is None:
             return None
-        if self.sites[number].kind == kinds.AUGMENTED:  # `a.b += c` evaluates `a` first
+        # `a.b += c` and `setattr(a, "b", c)` evaluate `a` first
+        if self.sites[number].kind == kinds.AUGMENTED or site.kind == kinds.SETATTR:
             return self._first_of_site(number, self.frame_of[event], event)
         return self.last_of_site(number, self.frame_of[event], event + 1)
 

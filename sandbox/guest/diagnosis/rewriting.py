@@ -87,7 +87,7 @@ class _Module(ast.NodeTransformer):
         """`frame`: number of the frame, if it is known: a module has one only."""
         self._rewriter, self._scope, self._frame, self._imported = rewriter, scope, frame, imported
         self._in_class, self._functions = in_class, functions
-        self._deps = []
+        self._deps, self._choices = [], []
         self._whole = None
         self._controls = []
         self._tests = {}
@@ -105,7 +105,7 @@ class _Module(ast.NodeTransformer):
             if handler is None or is_of_pytest(statement):
                 done.append(statement)
                 continue
-            self._deps = []
+            self._deps, self._choices = [], []
             made = handler(statement)
             done.extend(made if isinstance(made, list) else [made])
             if leaves_block(statement) and self._tests.get(id(statement)) is not None:
@@ -309,13 +309,14 @@ class _Module(ast.NodeTransformer):
 
     def _wrap(self, node, kind, name, extra=None):
         outer, self._deps = self._deps, []
+        beside, self._choices = self._choices, []
         whole, self._whole = self._whole, node
         done = self.visit(node)
         self._whole = whole
         site = self._add(kind, node.lineno, name)
-        site.deps, site.extra = tuple(self._deps), extra
+        site.deps, site.choices, site.extra = tuple(self._deps), tuple(self._choices), extra
         site.is_call = isinstance(node, (ast.Call, ast.Await, ast.YieldFrom))
-        self._deps = outer
+        self._deps, self._choices = outer, beside
         outer.append(site.number)
         return place_like(self._record(site, done), node)
 
@@ -380,9 +381,12 @@ class _Module(ast.NodeTransformer):
     def visit_Call(self, node):
         if _is_frames_own(node):
             return node
+        if _is_of_attribute(node):
+            return self._attribute_call(node)
         whole, self._whole = self._whole is node, None
         pure = isinstance(node.func, ast.Name) and node.func.id in _PURE
         before, method = len(self._deps), None
+        beside = len(self._choices)
         if isinstance(node.func, ast.Attribute):
             node.func = self._method(node.func)
             method = self._rewriter.sites[self._deps[-1]] if len(self._deps) > before else None
@@ -404,9 +408,33 @@ class _Module(ast.NodeTransformer):
         self._add_key(method, node, key, default)
         site = self._add(sites.CALL, node.lineno, short_text(node.func))
         site.deps, site.is_call = tuple(base + self._deps), True
+        site.choices = tuple(self._choices[beside:])
+        del self._choices[beside:]
         self._deps = outer
         outer.append(site.number)
         return place_like(self._record(site, node), node)
+
+    def _attribute_call(self, node):
+        """Record the object and the name of `getattr(object, name)` and `setattr(object, name, value)`, and that value."""
+        target, name, *rest = node.args
+        text = f"{short_text(target)}.{constant_value(name) or '…'}"
+        is_set = _called_name(node) != "getattr"
+        kind = sites.SETATTR if is_set else sites.GETATTR
+        if not is_set and constant_value(name):
+            node.args[0] = self._base(target, sites.BASE, constant_value(name), ("load", None))
+            node.args[2:] = map(self.visit, rest)
+            return node
+        node.args[0] = self._wrap(target, kind, text)
+        base, key = self._rewriter.sites[self._deps[-1]], None
+        if not isinstance(name, ast.Constant):
+            node.args[1] = self._wrap(name, sites.KEY, "key")
+            key = self._deps[-1]
+        if is_set:
+            node.args[2] = self._wrap(rest[0], sites.ARGUMENT, text)
+        else:
+            node.args[2:] = map(self.visit, rest)
+        base.extra = ("store" if is_set else "load", self._deps[-1] if is_set else None, key, constant_value(name))
+        return node
 
     def _method(self, func):
         if isinstance(func.value, ast.Name) and func.value.id in self._imported:
@@ -461,6 +489,21 @@ class _Module(ast.NodeTransformer):
                 keyword.value = self.visit(keyword.value)
             else:
                 keyword.value = self._wrap(keyword.value, sites.ARGUMENT, keyword.arg)
+
+    def visit_BoolOp(self, node):
+        """Record each operand: which one was evaluated last tells what has decided."""
+        if mentions_pytest(node):
+            return self.generic_visit(node)
+        outer, beside, operands = self._deps, self._choices, []
+        for index, operand in enumerate(node.values):
+            self._deps, self._choices = [], []
+            done = self.visit(operand)
+            site = self._add(sites.OPERAND, operand.lineno, short_text(operand))
+            operands.append((site.number, tuple(self._deps), tuple(self._choices)))
+            outer += self._deps
+            node.values[index] = place_like(self._record(site, done), operand)
+        self._deps, self._choices = outer, [*beside, (isinstance(node.op, ast.Or), operands)]
+        return node
 
     def visit_IfExp(self, node):
         if mentions_pytest(node):
@@ -541,6 +584,21 @@ def _call(function, arguments):
 
 def _qualified(scope, name):
     return name if scope.parent is None else f"{scope.name}.{name}"
+
+
+def _called_name(node):
+    """The name of a function that is called by it alone, or the last part of a dotted one."""
+    return getattr(node.func, "id", None) or getattr(node.func, "attr", "")
+
+
+def _is_of_attribute(node):
+    """True for `getattr(…)`, `setattr(…)` and `object.__setattr__(…)` of a given object."""
+    if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
+        return False
+    if isinstance(node.func, ast.Name):
+        return len(node.args) in {"getattr": (2, 3), "setattr": (3,)}.get(node.func.id, ())
+    is_of_object = isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") == "object"
+    return is_of_object and node.func.attr == "__setattr__" and len(node.args) == 3
 
 
 def _is_frames_own(node):

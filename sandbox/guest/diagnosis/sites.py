@@ -11,7 +11,7 @@ STORE, RETURN, YIELD, CALL, ARGUMENT, PARAMETER, ENTER = (
     "parameter",
     "enter",
 )
-BASE, ITEM, KEY, ITERABLE, ELEMENT, TEST, AUGMENTED, BRANCH, CAUGHT, SOUGHT, ASKED = (
+BASE, ITEM, KEY, ITERABLE, ELEMENT, TEST, AUGMENTED, BRANCH, CAUGHT, SOUGHT, ASKED, OPERAND, SETATTR, GETATTR = (
     "base",
     "item",
     "key",
@@ -23,9 +23,12 @@ BASE, ITEM, KEY, ITERABLE, ELEMENT, TEST, AUGMENTED, BRANCH, CAUGHT, SOUGHT, ASK
     "caught",
     "sought",
     "asked",
+    "operand",
+    "setattr",
+    "getattr",
 )
-LOOK_UPS = (SOUGHT, ASKED)
-"""Key and container of `key in container`."""
+ASIDES = (SOUGHT, ASKED, OPERAND)
+"""Key and container of `key in container`, and operands of `and` and `or`: no steps from an expression to what it depends on."""
 
 MUTATORS = frozenset(
     "append extend insert remove pop clear sort reverse update add discard setdefault popitem appendleft popleft"
@@ -61,6 +64,7 @@ class Site:
     __slots__ = (
         "_globals",
         "augments",
+        "choices",
         "control",
         "deps",
         "extra",
@@ -76,10 +80,13 @@ class Site:
         self.number, self.kind, self.scope, self.line, self.name = number, kind, scope, line, name
         self.deps = ()
         """Names that it reads (str), and sites of its parts (int)."""
+        self.choices = ()
+        """(True for `or`, (site, deps, choices) of each operand) of each `and` and `or` that its value depends on."""
         self.extra = None
         """The names of a store; how a base is used; the site of an item's key, or a constant one, also of a container that
         is asked for it, and of a method's first argument (with a constant default);
-        of a branch, the site of its condition; of an argument of `exec`, the site of the code."""
+        of a branch, the site of its condition; of an argument of `exec`, the site of the code;
+        of the object of `setattr` and `getattr` like that of an item, with the attribute's name as its key."""
         self.is_call = False
         self.augments = False
         self.control = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 
 from . import sites as kinds
 from .events import is_atom
@@ -80,7 +81,7 @@ def causes(events, event):
         yield stored, 1
         if stored is not None and events.site(stored).kind == kinds.AUGMENTED:
             yield events.attribute_writer(value, site.name, event), 2
-    elif kind == kinds.ITEM and site.extra[0] == "store":
+    elif kind == kinds.SETATTR or kind == kinds.ITEM and site.extra[0] == "store":
         yield events.stored_value_event(event), 1
     if kind in (kinds.BASE, kinds.ITEM) and site.extra[0] == "mutate":
         yield from ((argument, 1) for argument in arguments_of(events, event))
@@ -92,16 +93,46 @@ def causes(events, event):
 
 def _parts(events, event):
     """Yield what the names and the parts of the expression at an event depend on."""
-    site, frame = events.site(event), events.frame_of[event]
+    site = events.site(event)
+    rejected = Counter(_rejected(events, event, site.choices)) if site.choices else ()
     for dep in site.deps:
-        if type(dep) is int:
-            yield from _part(events, dep, frame, event)
+        found = _part_or_name(events, dep, event)
+        if dep in rejected and rejected[dep] >= site.deps.count(dep):
+            found = ((cause, max(weight, _WEAK)) for cause, weight in found)
+        yield from found
+
+
+def _rejected(events, event, choices):
+    """Yield the deps of the operands of `and` and `or` that did not decide a value, once for each operand.
+
+    The one that was evaluated last decides; in a condition that none ended before its end all of them do.
+    """
+    frame = events.frame_of[event]
+    for is_or, operands in choices:
+        last = [events.last_of_site(number, frame, event) for number, *_ in operands]
+        ran = [at for at in last if at is not None and last[0] is not None and at >= last[0]]
+        if not ran:
             continue
-        writer = events.writer(dep, event)
-        yield writer, 1
-        if writer is not None and site.kind != kinds.ITEM:  # what set one item is found by its key
-            yield from _contents(events, events.value_of[writer], event)
-            yield from ((test, _WEAK) for test in events.skipped_changes(dep, writer, event))
+        value = events.value_of[ran[-1]]
+        is_whole = len(ran) == len(operands) and not (is_atom(value) and bool(value) is is_or)
+        decides_alone = not is_whole or events.site(event).kind != kinds.TEST
+        for index, (_, deps, inner) in enumerate(operands):
+            if index == len(ran) - 1 or index < len(ran) and not decides_alone:
+                yield from _rejected(events, event, inner)
+            else:
+                yield from deps
+
+
+def _part_or_name(events, dep, event):
+    """Yield what a part of the expression at an event, or a name that is read there, depends on."""
+    if type(dep) is int:
+        yield from _part(events, dep, events.frame_of[event], event)
+        return
+    writer = events.writer(dep, event)
+    yield writer, 1
+    if writer is not None and events.site(event).kind != kinds.ITEM:  # what set one item is found by its key
+        yield from _contents(events, events.value_of[writer], event)
+        yield from ((test, _WEAK) for test in events.skipped_changes(dep, writer, event))
 
 
 def _part(events, number, frame, event):
@@ -116,7 +147,11 @@ def _part(events, number, frame, event):
     if part.kind == kinds.BRANCH and found < (events.last_of_site(part.extra, frame, event) or 0):
         return  # the other one was taken
     if part.kind == kinds.BASE and part.extra[0] == "load":
-        yield from _attribute(events, found, event)
+        yield from _attribute(events, found, part.name, event)
+        return
+    if part.kind == kinds.GETATTR:
+        known, name = events.key_of(found)
+        yield from _attribute(events, found, name, event) if known else ((found, 1),)
         return
     if part.kind == kinds.ITEM and part.extra[0] == "load":
         setters = list(_item(events, found, event))
@@ -130,9 +165,9 @@ def _part(events, number, frame, event):
         yield from _contents(events, value, event)
 
 
-def _attribute(events, base, event):
+def _attribute(events, base, name, event):
     """Yield what set the attribute that is read at `base`, or the result of the property."""
-    target, name = events.value_of[base], events.site(base).name
+    target = events.value_of[base]
     writer = events.attribute_writer(target, name, event)
     result = events.property_result(base) if writer is None else None
     if writer is None and result is None:
@@ -193,7 +228,7 @@ def arguments_of(events, event):
             inner.update(site.deps)
         elif site.kind == kinds.CALL and receiver.number not in site.deps:
             inner.update(site.deps)
-        elif site.kind not in (kinds.BASE, kinds.ITEM, kinds.KEY, *kinds.LOOK_UPS):
+        elif site.kind not in (kinds.BASE, kinds.ITEM, kinds.KEY, *kinds.ASIDES):
             break
     return [one for one in found if events.site(one).number not in inner]
 

@@ -30,7 +30,7 @@ class Definitions:
         self._classes, self._functions, self._states = {}, {}, {}
         self._filenames = {}
         """Function -> name of its file."""
-        self._left_empty = self._fields = self._below = None
+        self._left_empty = self._fields = self._methods = self._below = None
         self.cached = {}
         """Name of functions -> [(syntax tree of one, line of its decorator that keeps its results)]."""
         self.cached_attributes = {}
@@ -111,10 +111,16 @@ class Definitions:
     def alike(self, name):
         """Attributes of classes with one of that name whose names end with it, or it with theirs: `amount`, `raked_amount`.
 
+        For a method those of its class that take as much, with one word more or less: `has_entry`, `has_own_entry`.
         Empty if there are many: they are of a kind, not mistaken for each other.
         """
         found = [one for fields in self._fields_of_classes if name in fields for one in fields]
-        alike = sorted({one for one in found if _is_ending(one, name) or _is_ending(name, one)})
+        alike = {one for one in found if _is_ending(one, name) or _is_ending(name, one)}
+        for methods in self._methods_of_classes:
+            given = methods.get(name)
+            of_kind = (one for one, other in methods.items() if other == given) if given is not None else ()
+            alike |= {one for one in of_kind if _has_word_more(one, name) or _has_word_more(name, one)}
+        alike = sorted(alike)
         return alike if len(alike) <= _MAX_ALIKE else []
 
     def has_field(self, name):
@@ -126,6 +132,12 @@ class Definitions:
         if self._fields is None:
             self._fields = [_fields_of(node) for node in self._classes.values()]
         return self._fields
+
+    @property
+    def _methods_of_classes(self):
+        if self._methods is None:
+            self._methods = [_methods_of(node) for node in self._classes.values()]
+        return self._methods
 
     @property
     def left_empty(self):
@@ -281,6 +293,17 @@ def _fields_of(owner):
 def _declared_in(node):
     """[(target, value or None)] of a statement of a class."""
     return [(node.target, node.value)] if isinstance(node, ast.AnnAssign) else assigned_in(node)
+
+
+def _methods_of(owner):
+    """{name of each method of a class: names of its parameters}."""
+    return {one.name: parameters(one.args) for one in owner.body if isinstance(one, DEFINITIONS)}
+
+
+def _has_word_more(long, short):
+    """True for the same words in the same order, and one among them."""
+    words = long.strip("_").split("_")
+    return any([*words[:index], *words[index + 1 :]] == short.strip("_").split("_") for index in range(len(words)))
 
 
 def _is_ending(short, long):

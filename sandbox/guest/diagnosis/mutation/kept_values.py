@@ -10,6 +10,8 @@ import copy
 from ..syntax_trees import DEFINITIONS
 from .mutant import AIMED, FIRST, Mutant, blocks_in, read_of
 
+_MAX_DISTANCE = 12
+"""Statements by which a variable is computed later."""
 _MAX_LATER = 3
 """Later statements that give a variable another value."""
 _OTHER_SCOPES = (
@@ -34,6 +36,8 @@ def kept_values(function, executed):
                     kept[ast.dump(one.value)] = one
                 if one.lineno in executed:
                     yield from _kept_again(owner, field, block, index, executed)
+            elif isinstance(one, ast.Assign) and one.lineno in executed:
+                yield from _computed_later(owner, field, block, index, executed)
     for owner, field, block in blocks if kept else ():
         yield from _kept_too(owner, field, block, kept, executed)
 
@@ -59,6 +63,22 @@ def _kept_again(owner, field, block, index, executed):
     for at in changing[:_MAX_LATER]:
         made = [*block[: at + 1], one, *block[at + 1 :]]
         yield Mutant(owner, {field: made}, one, AIMED, "with {} once more after {}", one, block[at])
+
+
+def _computed_later(owner, field, block, index, executed):
+    """With a variable computed behind a statement that gives one of those that it is computed of another value."""
+    one = block[index]
+    names = {each.id for each in _own_nodes(one) if isinstance(each, ast.Name)}
+    own = _bound_in(one)
+    changing = []
+    for at in range(index + 1, min(index + 1 + _MAX_DISTANCE, len(block)) if own else 0):
+        if own.intersection(each.id for each in ast.walk(block[at]) if isinstance(each, ast.Name)):
+            break
+        if block[at].lineno in executed and (names - own).intersection(_bound_in(block[at])):
+            changing.append(at)
+    for at in changing[: -_MAX_LATER - 1 : -1]:
+        made = [*block[:index], *block[index + 1 : at + 1], one, *block[at + 1 :]]
+        yield Mutant(owner, {field: made}, one, AIMED, "with {} after {}", one, block[at])
 
 
 def _bound_in(statement):

@@ -67,9 +67,8 @@ def reset_beside(function, state, executed):
                 at, text = block[last], f"self.{name} = {value}"
                 added = parsed(text, at)
                 made = [*block[: last + 1], *added, *block[last + 1 :]]
-                yield Mutant(
-                    owner, {field: made}, at, AIMED, braced(f"with `{text}` after ") + "{}", at, added=added
-                )
+                told = braced(f"with `{text}` after ") + "{}"
+                yield Mutant(owner, {field: made}, at, AIMED, told, at, added=added, is_added=True)
 
 
 def _reset_by(statement, initial):

@@ -23,7 +23,7 @@ FIRST, AIMED, LIKELY, POSSIBLE, UNLIKELY = range(-2, 3)
 class Mutant:
     """One change: while it is entered, fields of a node have other values.
 
-    `code`: syntax trees of the code that it is about. `computed_by`: the function whose kept result it computes anew.
+    `code`: syntax trees of the code that it is about; only what is added where `is_added`. `computed_by`: the function whose kept result it computes anew.
     `is_blunt`: it leaves out an effect as a whole, which often hides a fault that is elsewhere. `is_hollow`: it leaves out all that
     a function does.
     """
@@ -41,10 +41,10 @@ class Mutant:
         "line",
     )
 
-    def __init__(self, owner, fields, node, likelihood, text, *parts, added=(), computed_by=None):
+    def __init__(self, owner, fields, node, likelihood, text, *parts, added=(), computed_by=None, is_added=False):
         self._owner, self._fields, self._old = owner, fields, {}
         self._text = text, parts
-        self.code = [*(one for one in parts if type(one) is not str), *added]
+        self.code = [*(one for one in parts if type(one) is not str and not is_added), *added]
         self.computed_by = computed_by
         self.line, self.likelihood = node.lineno, likelihood
         self.is_hollow = text.startswith(_HOLLOW)

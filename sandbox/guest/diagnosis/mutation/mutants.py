@@ -50,7 +50,7 @@ from .mutant import (
 )
 from .orders import other_kept_positions, other_orders, other_positions, without_sign
 from .sameness import other_equality, other_keys, wider_keys
-from .stand_ins import held_by_others, stand_ins
+from .stand_ins import held_by_others, stand_ins, whole_durations
 from .statements import changes_of_block, moves_of
 from .taken_over import taken_over
 
@@ -531,6 +531,7 @@ _MAKERS = (
     (ast.Constant, _constants),
     (ast.Name, _variables),
     (ast.Attribute, _attributes),
+    (ast.Attribute, whole_durations),
 )
 """(kinds of nodes, their changes)."""
 

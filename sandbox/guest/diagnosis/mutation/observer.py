@@ -24,7 +24,9 @@ from .tested_module import OwnModules, TestedModule
 from .together import try_together
 from .trial import Forked, Trial
 
-_MAX_TOLD = 20
+_MAX_TOLD, _MAX_USES = 20, 40
+_MAX_BESIDE = 3
+"""Changes, the best ones, of which is told what else they name."""
 _MAX_NAMED, _MAX_NAME = 2, 300
 """Other tests that a change breaks and that are named; characters of a name."""
 _MAX_SERVERS = 128
@@ -219,7 +221,8 @@ class MutationObserver:
         told = [self._describe(one, trial, definitions) for one in passing[:_MAX_TOLD]]
         more = [self._describe(one, trial, definitions) for one in sorted(further, key=rank)]
         state = self._state(told, passing, definitions)
-        return {"passing": len(passing), "changes": told, "further": more, "state": state}
+        beside = self._beside(passing, state["name"] if state else "", definitions)
+        return {"passing": len(passing), "changes": told, "further": more, "state": state, "beside": beside}
 
     def _describe(self, tried, trial, definitions):
         """Describe a change, and what the other tests do with it."""
@@ -251,8 +254,19 @@ class MutationObserver:
             return None
         mutants = [mutant for _, _, mutant in passing[:_MAX_TOLD]]
         name, filename, uses = state_uses.find(mutants, passing[0][1].filename, definitions)
-        places = [dict(self._place(filename, line), is_written=is_written) for line, is_written in uses]
-        return {"name": name, "uses": places} if name else None
+        uses = [(filename, *use) for use in uses] + state_uses.find_elsewhere(f".{name}", filename, definitions)
+        return {"name": name, "uses": self._uses(uses)} if name else None
+
+    def _beside(self, passing, known, definitions):
+        """What else the changes of the best one's function name, with its uses."""
+        best = [function for _, function, _ in passing[:1]]
+        mutants = [mutant for _, function, mutant in passing[:_MAX_BESIDE] if function in best]
+        found = state_uses.find_beside(mutants, best[0].filename, known, definitions) if best else []
+        return [{"name": name, "uses": self._uses(uses)} for name, uses in found]
+
+    def _uses(self, uses):
+        found = [use for use in uses if not self.job.is_test_code(use[0])]
+        return [dict(self._place(path, line), is_written=written) for path, line, written in found[:_MAX_USES]]
 
     def _place(self, filename, line):
         return {

@@ -24,6 +24,13 @@ def stand_ins(node, names):
             yield _in_place_of(node, expression(name, node), "with `" + name + "` in place of {}")
 
 
+def whole_durations(node, names):
+    """Yield changes of the seconds of a `timedelta`, which leave out its days and fractions: with all of it."""
+    if node.attr == "seconds" and isinstance(node.ctx, ast.Load):
+        total = expression("_it.total_seconds()", node, _it=node.value)
+        yield _in_place_of(node, total, "with `total_seconds()` for `seconds` in {}")
+
+
 def _in_place_of(attribute, value, text):
     return Mutant(attribute, {"value": holding(attribute, value)}, attribute, AIMED, text, attribute)
 

@@ -8,11 +8,14 @@ import ast
 from collections import Counter
 
 from ..sources import binds, changes, is_named, lines_that_change
-from ..syntax_trees import DEFINITIONS, own_attribute
+from ..syntax_trees import DEFINITIONS, own_attribute, parameters
 from .caches import is_cached_attribute
 from .definitions import assigned_in
 
 _MAX_TOLD, _MAX_NAMES = 40, 12
+_MAX_BESIDE, _MAX_BESIDE_USES = 3, 12
+_MAX_ELSEWHERE = 6
+"""Lines of other files with a name, up to which it is not one that many things have."""
 
 
 def find(mutants, filename, definitions):
@@ -38,6 +41,46 @@ def find(mutants, filename, definitions):
     uses = _uses(definitions.trees.get(filename), name)
     written = [one for one in uses if one[1]]
     return name.lstrip("."), filename, (uses if len(uses) <= _MAX_TOLD else written)[:_MAX_TOLD]
+
+
+def find_beside(mutants, filename, known, definitions):
+    """[(name, [(name of a file, line, True if it is written there)])] of what else changes of one function name.
+
+    Attributes that are not called, those that are named like a parameter, and globals that a module assigns, other than `known`.
+    """
+    tree = definitions.trees[filename]
+    found = []
+    for name in dict.fromkeys(name for one in mutants for name in _named_in(one, tree)):
+        if name.lstrip(".") != known and len(found) < _MAX_BESIDE:
+            uses = [(filename, *use) for use in _uses(tree, name)] + find_elsewhere(name, filename, definitions)
+            if len(uses) <= _MAX_BESIDE_USES:
+                found.append((name.lstrip("."), uses))
+    return found
+
+
+def find_elsewhere(name, filename, definitions):
+    """[(name of a file, line, True if it is written there)] of an attribute in other files than one; empty if there are many."""
+    found = []
+    for other, tree in definitions.trees.items() if _is_attribute(name) and not name.startswith(".__") else ():
+        if other != filename and len(found) <= _MAX_ELSEWHERE:
+            found += [(other, *use) for use in _uses(tree, name)]
+    return found if len(found) <= _MAX_ELSEWHERE else []
+
+
+def _named_in(mutant, tree):
+    """Names of attributes, with a dot before each, and of globals in the code of a change."""
+    nodes = [node for one in mutant.code for node in ast.walk(one)]
+    called = {node.func for node in nodes if isinstance(node, ast.Call)}
+    assigned = {getattr(target, "id", None) for one in tree.body for target, _ in assigned_in(one)}
+    around = _function_around(tree, mutant.line)
+    given = set(parameters(around.args)) - {"self", "cls"} if around is not None else set()
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and node not in called and not _is_class(node.value):
+            yield f".{node.attr}"
+        elif isinstance(node, ast.Name) and node.id in given:
+            yield f".{node.id}"
+        elif isinstance(node, ast.Name) and node.id in assigned:
+            yield node.id
 
 
 def _of_cached(function, definitions):
