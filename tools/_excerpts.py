@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
@@ -28,6 +29,7 @@ from tools._source_parts import (
     lines_of,
     whole_file,
 )
+from tools._text import number_lines
 
 _MAX_CHANGED, _MAX_BELIEVED = 3000, 2000
 """Characters of the function in which a change makes the test pass; of one that is mostly the cause."""
@@ -63,11 +65,13 @@ _MAX_SOUGHT, _MAX_LINES = 40, 80
 """Functions among which these are sought; lines of one, with its docstring."""
 _MAX_NAMED = 10
 """Lines of a function that are looked at for what they depend on."""
-_MAX_USES, _MAX_USE = 8, 90
+_MAX_USES, _MAX_BESIDE, _MAX_USE = 8, 5, 90
 """Lines that use the state that changes are about, and characters of one."""
 _MAX_CALLS = 2
 """Calls of a function with one of the best two changes that are told by a line: their functions are too long to be shown."""
 _MAX_VALUE, _MAX_RESULT = 80, 40
+_IMPORT = re.compile(r"(?:import|from)\s")
+_COPY = re.compile(r"import copy\b|from copy import")
 _MAX_SHORT_BLOCK = 12
 """Lines of a block that has not run up to which it is shown in a function in which a change makes the test pass."""
 
@@ -165,12 +169,31 @@ class _Reader:
         for one in beside:
             await self._has_file(one.path, _MAX_ALL_FILES)
         self._excerpts += await in_thread(lambda: list(self._short_ones(beside)))
-        for state in (*([self._state] if self._state else []), *self._beside):
-            self._excerpts += _other_uses(state, self._lines_told())
+        if self._state is not None:
+            self._excerpts += _other_uses(self._state, self._lines_told(), _MAX_USES)
+        for state in self._beside:
+            self._excerpts += _other_uses(state, self._lines_told(), _MAX_BESIDE)
+        self._excerpts += self._imports()
         if self._is_mended:
             for callers in (self._callers, self._of_second):
                 self._excerpts += _calls_told(callers, self._lines_told().union(self._shown))
         return self._excerpts
+
+    def _imports(self) -> list[Excerpt]:
+        """Where a copy would help, whether its file imports `copy`, and else the last one of its imports."""
+        best = self._changes[0] if self._is_mended and "copy" in self._changes[0].change else None
+        if best is None or best.path not in self._files:
+            return []
+        lines = self._files[best.path][0]
+        imports = [number for number, line in enumerate(lines, 1) if _IMPORT.match(line)]
+        copying = [number for number in imports if _COPY.search(lines[number - 1])]
+        found = copying[:1] or imports[-1:]
+        told = {line for path, line in self._lines_told() if path == best.path}
+        if not found or told.issuperset(found):
+            return []
+        head = f"{best.path}, {'' if copying else 'no '}`copy` among its imports"
+        line = number_lines(list(clipped(lines, found[0], found[0])), found[0])
+        return [Excerpt(best.path, head, f"{head}\n{line}")]
 
     def _is_long(self, place: Place) -> bool:
         """True for a function that comes after shorter ones where nothing tells which has the cause."""
@@ -377,11 +400,11 @@ def _plain_functions(told: Shown, passed: Sequence[Place]) -> set[tuple[str, str
     return functions - {(one.path, one.function) for one in named}
 
 
-def _other_uses(state: State, told: Collection[tuple[str, int]]) -> list[Excerpt]:
-    """The other lines with a name, by file; of many, those that write it."""
+def _other_uses(state: State, told: Collection[tuple[str, int]], most: int) -> list[Excerpt]:
+    """The other lines with a name, by file; of more than `most`, so many of those that write it."""
     found = [one for one in state.uses if (one.path, one.line) not in told]
-    found = found if len(found) <= _MAX_USES else [one for one in found if one.is_written]
-    return _by_file(f"other lines with `{state.name}`", found[:_MAX_USES])
+    found = found if len(found) <= most else [one for one in found if one.is_written]
+    return _by_file(f"other lines with `{state.name}`", found[:most])
 
 
 def _calls_told(callers: Sequence[Helper], told: Collection[tuple[str, int]]) -> list[Excerpt]:

@@ -357,7 +357,7 @@ class Mutation(GuestData):
     """Changes with which the test comes further, if it passes with none that breaks no other test."""
     state: State | None = None
     beside: Annotated[list[State], Field(max_length=3)] = []
-    """Further attributes and globals that the best change, and the next ones of its function, name."""
+    """Further attributes and globals that the best change, and the next ones of its file, name."""
     problems: Annotated[list[Text], Field(max_length=20)] = []
 
 

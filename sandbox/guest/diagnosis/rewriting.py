@@ -433,7 +433,12 @@ class _Module(ast.NodeTransformer):
             node.args[2] = self._wrap(rest[0], sites.ARGUMENT, text)
         else:
             node.args[2:] = map(self.visit, rest)
-        base.extra = ("store" if is_set else "load", self._deps[-1] if is_set else None, key, constant_value(name))
+        base.extra = (
+            "store" if is_set else "load",
+            self._deps[-1] if is_set else None,
+            key,
+            constant_value(name),
+        )
         return node
 
     def _method(self, func):

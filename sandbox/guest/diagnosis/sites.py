@@ -11,7 +11,22 @@ STORE, RETURN, YIELD, CALL, ARGUMENT, PARAMETER, ENTER = (
     "parameter",
     "enter",
 )
-BASE, ITEM, KEY, ITERABLE, ELEMENT, TEST, AUGMENTED, BRANCH, CAUGHT, SOUGHT, ASKED, OPERAND, SETATTR, GETATTR = (
+(
+    BASE,
+    ITEM,
+    KEY,
+    ITERABLE,
+    ELEMENT,
+    TEST,
+    AUGMENTED,
+    BRANCH,
+    CAUGHT,
+    SOUGHT,
+    ASKED,
+    OPERAND,
+    SETATTR,
+    GETATTR,
+) = (
     "base",
     "item",
     "key",

@@ -303,7 +303,9 @@ def _methods_of(owner):
 def _has_word_more(long, short):
     """True for the same words in the same order, and one among them."""
     words = long.strip("_").split("_")
-    return any([*words[:index], *words[index + 1 :]] == short.strip("_").split("_") for index in range(len(words)))
+    return any(
+        [*words[:index], *words[index + 1 :]] == short.strip("_").split("_") for index in range(len(words))
+    )
 
 
 def _is_ending(short, long):

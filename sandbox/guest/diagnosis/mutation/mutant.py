@@ -35,15 +35,19 @@ class Mutant:
         "_text",
         "code",
         "computed_by",
+        "is_added",
         "is_blunt",
         "is_hollow",
         "likelihood",
         "line",
     )
 
-    def __init__(self, owner, fields, node, likelihood, text, *parts, added=(), computed_by=None, is_added=False):
+    def __init__(
+        self, owner, fields, node, likelihood, text, *parts, added=(), computed_by=None, is_added=False
+    ):
         self._owner, self._fields, self._old = owner, fields, {}
         self._text = text, parts
+        self.is_added = is_added
         self.code = [*(one for one in parts if type(one) is not str and not is_added), *added]
         self.computed_by = computed_by
         self.line, self.likelihood = node.lineno, likelihood
@@ -100,6 +104,7 @@ class Joined:
         self.is_hollow = first.is_hollow or second.is_hollow
         self.is_blunt = first.is_blunt or second.is_blunt
         self.leaves_out, self.kind = first.leaves_out and second.leaves_out, first.kind
+        self.is_added = first.is_added and second.is_added
 
     @classmethod
     def of(cls, first, second):
@@ -183,14 +188,14 @@ class Ends:
         body, at = self._node.body, self._node.body[self._first]
         added = parsed(text, at)
         made = [*body[: self._first], *added, *body[self._first :]]
-        return Mutant(self._node, {"body": made}, at, likelihood, braced(told), added=added)
+        return Mutant(self._node, {"body": made}, at, likelihood, braced(told), added=added, is_added=True)
 
     def at_end(self, text, likelihood, told):
         """Add statements behind all, before a `return` that ends the function."""
         body, at = self._node.body, self._node.body[-1]
         added = parsed(text, at)
         made = [*body[: self._last], *added, *body[self._last :]]
-        return Mutant(self._node, {"body": made}, at, likelihood, braced(told), added=added)
+        return Mutant(self._node, {"body": made}, at, likelihood, braced(told), added=added, is_added=True)
 
 
 def copying(name):

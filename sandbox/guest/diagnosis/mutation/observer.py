@@ -254,19 +254,23 @@ class MutationObserver:
             return None
         mutants = [mutant for _, _, mutant in passing[:_MAX_TOLD]]
         name, filename, uses = state_uses.find(mutants, passing[0][1].filename, definitions)
-        uses = [(filename, *use) for use in uses] + state_uses.find_elsewhere(f".{name}", filename, definitions)
+        uses = [(filename, *use) for use in uses] + state_uses.find_elsewhere(
+            f".{name}", filename, definitions
+        )
         return {"name": name, "uses": self._uses(uses)} if name else None
 
     def _beside(self, passing, known, definitions):
-        """What else the changes of the best one's function name, with its uses."""
-        best = [function for _, function, _ in passing[:1]]
-        mutants = [mutant for _, function, mutant in passing[:_MAX_BESIDE] if function in best]
-        found = state_uses.find_beside(mutants, best[0].filename, known, definitions) if best else []
+        """What else the best changes of one file name, with its uses."""
+        best = [(function.filename, mutant) for _, function, mutant in passing[:_MAX_BESIDE]]
+        mutants = [mutant for filename, mutant in best if filename == best[0][0]]
+        found = state_uses.find_beside(mutants, best[0][0], known, definitions) if best else []
         return [{"name": name, "uses": self._uses(uses)} for name, uses in found]
 
     def _uses(self, uses):
         found = [use for use in uses if not self.job.is_test_code(use[0])]
-        return [dict(self._place(path, line), is_written=written) for path, line, written in found[:_MAX_USES]]
+        return [
+            dict(self._place(path, line), is_written=written) for path, line, written in found[:_MAX_USES]
+        ]
 
     def _place(self, filename, line):
         return {

@@ -22,7 +22,8 @@ def find(mutants, filename, definitions):
     """(name, name of its file, [(line, True if it is written there)]) of the state that changes of a file are about; "" if none.
 
     Where the best one computes a cached attribute anew, or a kept result that is made of attributes of its object, it is that;
-    where it leaves out that an attribute is assigned to another one, it is the first, whose value is wrong. Else it is an
+    where it leaves out that an attribute is assigned to another one, it is the first, whose value is wrong; where it adds that
+    one state is written, that one. Else it is an
     attribute that is not called, or a constant of a module, which may be a container: in the code of at least half of the
     changes, one of which writes it. Else a global or an attribute that functions write whose calls are left out, or an attribute
     of the object or the class itself that is in the best change and that the file writes.
@@ -33,6 +34,7 @@ def find(mutants, filename, definitions):
     named = [{(filename, name): writes for name, writes in _state_in(one.code).items()} for one in mutants]
     found = (
         next(_handed_on(mutants[:1], filename, definitions), None)
+        or next(_added(mutants[:1], filename), None)
         or _most_frequent(named)
         or _most_frequent([_written_by_called(one, definitions) for one in mutants])
         or next(_own_state(mutants[:1], filename, definitions), None)
@@ -44,7 +46,7 @@ def find(mutants, filename, definitions):
 
 
 def find_beside(mutants, filename, known, definitions):
-    """[(name, [(name of a file, line, True if it is written there)])] of what else changes of one function name.
+    """[(name, [(name of a file, line, True if it is written there)])] of what else changes of one file name.
 
     Attributes that are not called, those that are named like a parameter, and globals that a module assigns, other than `known`.
     """
@@ -52,7 +54,9 @@ def find_beside(mutants, filename, known, definitions):
     found = []
     for name in dict.fromkeys(name for one in mutants for name in _named_in(one, tree)):
         if name.lstrip(".") != known and len(found) < _MAX_BESIDE:
-            uses = [(filename, *use) for use in _uses(tree, name)] + find_elsewhere(name, filename, definitions)
+            uses = [(filename, *use) for use in _uses(tree, name)] + find_elsewhere(
+                name, filename, definitions
+            )
             if len(uses) <= _MAX_BESIDE_USES:
                 found.append((name.lstrip("."), uses))
     return found
@@ -61,7 +65,9 @@ def find_beside(mutants, filename, known, definitions):
 def find_elsewhere(name, filename, definitions):
     """[(name of a file, line, True if it is written there)] of an attribute in other files than one; empty if there are many."""
     found = []
-    for other, tree in definitions.trees.items() if _is_attribute(name) and not name.startswith(".__") else ():
+    for other, tree in (
+        definitions.trees.items() if _is_attribute(name) and not name.startswith(".__") else ()
+    ):
         if other != filename and len(found) <= _MAX_ELSEWHERE:
             found += [(other, *use) for use in _uses(tree, name)]
     return found if len(found) <= _MAX_ELSEWHERE else []
@@ -109,6 +115,14 @@ def _handed_on(mutants, filename, definitions):
             name = f".{held.attr}"
             if any(is_written for _, is_written in _uses(definitions.trees.get(filename), name)):
                 yield filename, name
+
+
+def _added(mutants, filename):
+    """Yield (name of the file, name) of the state that the code which changes add writes, if that is all that it names."""
+    for one in mutants:
+        names = _state_in(one.code) if one.is_added else {}
+        if len(names) == 1 and all(names.values()):
+            yield filename, *names
 
 
 def _container_of(node):
