@@ -21,6 +21,7 @@ from .mutant import (
     expression,
     filled,
     has_run,
+    last_name,
     local_names,
     parsed,
 )
@@ -28,6 +29,8 @@ from .mutant import (
 _MAX_ATTRIBUTES, _MAX_INNER, _MAX_VARIABLES = 3, 4, 4
 _MAX_BESIDE, _MAX_COUNTS = 6, 4
 _INNER = (ast.Lambda, *DEFINITIONS)
+_EMPTY = "[]", "{}", "set()", "dict()", "list()"
+_COPYING = "list", "dict", "set", "tuple", "copy", "deepcopy"
 
 
 def put_back(function, executed):
@@ -56,7 +59,7 @@ def put_back(function, executed):
 
 
 def reset_beside(function, state, executed):
-    """Yield changes of a method where it resets an attribute: with others reset there, too."""
+    """Yield changes of a method where it resets an attribute, or hands one over: with others, or that one, reset there, too."""
     for owner in ast.walk(function):
         for field, block in blocks_in(owner):
             found = [_reset_by(one, state.initial) if one.lineno in executed else () for one in block]
@@ -64,11 +67,30 @@ def reset_beside(function, state, executed):
             known = [name for names in found for name in names]
             others = [one for one in state.initial.items() if one[0] not in known]
             for name, value in others[:_MAX_BESIDE] if last >= 0 else ():
-                at, text = block[last], f"self.{name} = {value}"
-                added = parsed(text, at)
-                made = [*block[: last + 1], *added, *block[last + 1 :]]
-                told = braced(f"with `{text}` after ") + "{}"
-                yield Mutant(owner, {field: made}, at, AIMED, told, at, added=added, is_added=True)
+                yield _reset_after(owner, field, block, last, name, value)
+            for index, one in enumerate(block):
+                name = _handed_over(one) if one.lineno in executed else ""
+                if state.initial.get(name) in _EMPTY:
+                    yield _reset_after(owner, field, block, index, name, state.initial[name])
+
+
+def _reset_after(owner, field, block, index, name, value):
+    at, text = block[index], f"self.{name} = {value}"
+    added = parsed(text, at)
+    made = [*block[: index + 1], *added, *block[index + 1 :]]
+    told = braced(f"with `{text}` after ") + "{}"
+    return Mutant(owner, {field: made}, at, AIMED, told, at, added=added, is_added=True)
+
+
+def _handed_over(statement):
+    """Name of the own attribute that a statement gives to another object as it is, or a copy of it; else an empty text."""
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    if isinstance(value, ast.Call) and len(value.args) == 1 and last_name(value.func) in _COPYING:
+        value = value.args[0]
+    if isinstance(value, ast.Call) and getattr(value.func, "attr", None) == "copy":
+        value = value.func.value
+    is_given = value is not None and own_attribute(value) and not any(map(own_attribute, statement.targets))
+    return value.attr if is_given else ""
 
 
 def _reset_by(statement, initial):

@@ -62,11 +62,14 @@ def other_keys(function, executed):
 
 
 def wider_keys(function, executed):
-    """Yield changes of the key by which a function both looks something up and keeps it: with one more of its variables in it.
+    """Yield changes of the key by which a function both looks something up and keeps it: with one more thing in it that it reads.
 
-    Not where the container is a variable of its own, which knows no other call.
+    That is a variable, or an attribute of its object. Not where the container is a variable of its own, which knows no other call.
     """
     names = [one for one in local_names(function) if one not in ("self", "cls")]
+    called = {node.func for node in ast.walk(function) if isinstance(node, ast.Call)}
+    own = (node for node in ast.walk(function) if own_attribute(node) and node not in called)
+    attributes = list(dict.fromkeys(map(path_of, own)))
     found, elsewhere, is_tried = {}, set(), False
     for node in ast.walk(function):
         if isinstance(node, (ast.Global, ast.Nonlocal)):
@@ -83,8 +86,9 @@ def wider_keys(function, executed):
         is_kept = _WRITTEN in uses and (_ASKED in uses or (is_tried and _READ in uses))
         if key is None or not is_kept or path in names and path not in elsewhere:
             continue
-        known = {one.id for one in ast.walk(key) if isinstance(one, ast.Name)}
-        for name in [one for one in names if one not in known][:_MAX_ADDED]:
+        known = {path_of(one) for one in ast.walk(key)} | {path}
+        others = [[one for one in each if one not in known][:_MAX_ADDED] for each in (names, attributes)]
+        for name in [*others[0], *others[1]]:
             body = [_Keyed(path, dump, name).visit(copy.deepcopy(one)) for one in function.body]
             told = "with `" + name + "` in the key {} of `" + braced(path) + "`"
             yield Mutant(function, {"body": body}, key, FIRST, told, key)

@@ -126,6 +126,9 @@ def _of_container(one, owner):
         fill = _filling(one.value)
         if fill:
             yield "with {} in place", parsed(fill, one, _at=read_of(target), _value=one.value)
+    held = _loses_entry(one)
+    if held is not None:
+        yield "with all of it removed in {}", parsed("_at.clear()", one, _at=held)
     call = one.value if isinstance(one, ast.Expr) else None
     if isinstance(call, ast.Call) and getattr(call.func, "attr", None) == "clear":
         held = call.func.value
@@ -133,6 +136,17 @@ def _of_container(one, owner):
             target = ast.copy_location(ast.Attribute(held.value, held.attr, ast.Store()), held)
             anew = ast.copy_location(ast.Assign(targets=[target], value=copied(held)), one)
             yield "with a new container in {}", [anew, one]
+
+
+def _loses_entry(one):
+    """The attribute from which a statement removes one entry, if it is there: it may be a cache of which none holds any longer."""
+    call = one.value if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call) else None
+    if call is not None and isinstance(call.func, ast.Attribute) and not call.keywords:
+        is_removed = (call.func.attr, len(call.args)) in (("pop", 2), ("discard", 1))
+        return call.func.value if is_removed and isinstance(call.func.value, ast.Attribute) else None
+    target = one.targets[0] if isinstance(one, ast.Delete) and len(one.targets) == 1 else None
+    is_entry = isinstance(target, ast.Subscript) and isinstance(target.value, ast.Attribute)
+    return target.value if is_entry and not isinstance(index_of(target), ast.Slice) else None
 
 
 def _filling(value):
