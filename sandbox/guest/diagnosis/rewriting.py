@@ -422,7 +422,7 @@ class _Module(ast.NodeTransformer):
         kind = sites.SETATTR if is_set else sites.GETATTR
         if not is_set and constant_value(name):
             node.args[0] = self._base(target, sites.BASE, constant_value(name), ("load", None))
-            node.args[2:] = map(self.visit, rest)
+            self._default(node, 2)
             return node
         node.args[0] = self._wrap(target, kind, text)
         base, key = self._rewriter.sites[self._deps[-1]], None
@@ -430,9 +430,9 @@ class _Module(ast.NodeTransformer):
             node.args[1] = self._wrap(name, sites.KEY, "key")
             key = self._deps[-1]
         if is_set:
-            node.args[2] = self._wrap(rest[0], sites.ARGUMENT, text)
+            node.args[2] = self._wrap(rest[0], sites.STORE, text, ())
         else:
-            node.args[2:] = map(self.visit, rest)
+            self._default(node, 2)
         base.extra = (
             "store" if is_set else "load",
             self._deps[-1] if is_set else None,
@@ -440,6 +440,13 @@ class _Module(ast.NodeTransformer):
             constant_value(name),
         )
         return node
+
+    def _default(self, node, index):
+        """What a call is given for what may be missing: its result hardly ever depends on that."""
+        if len(node.args) > index:
+            before = len(self._deps)
+            node.args[index] = self.visit(node.args[index])
+            self._choices.append((None, [(None, tuple(self._deps[before:]), ())]))
 
     def _method(self, func):
         if isinstance(func.value, ast.Name) and func.value.id in self._imported:

@@ -96,7 +96,10 @@ class Site:
         self.deps = ()
         """Names that it reads (str), and sites of its parts (int)."""
         self.choices = ()
-        """(True for `or`, (site, deps, choices) of each operand) of each `and` and `or` that its value depends on."""
+        """(True for `or`, (site, deps, choices) of each operand) of each `and` and `or` that its value depends on.
+
+        (None, the default) of a `getattr`.
+        """
         self.extra = None
         """The names of a store; how a base is used; the site of an item's key, or a constant one, also of a container that
         is asked for it, and of a method's first argument (with a constant default);

@@ -109,6 +109,9 @@ def _rejected(events, event, choices):
     """
     frame = events.frame_of[event]
     for is_or, operands in choices:
+        if is_or is None:
+            yield from operands[0][1]
+            continue
         last = [events.last_of_site(number, frame, event) for number, *_ in operands]
         ran = [at for at in last if at is not None and last[0] is not None and at >= last[0]]
         if not ran:

@@ -101,6 +101,15 @@ FORMS = [
     "t{number}, {name} = {a}, {b}\n{name}, t{number} = t{number}, {name}",
     "if (w{number} := {a}) > 0:\n    {name} = w{number}\nelse:\n    {name} = {b}",
     "{name} = {a} if {b} > 0 else {b}",
+    "{name} = {a} or {b}",
+    "{name} = {a} and {b}",
+    "z{number} = 0\n{name} = z{number} or {a}",
+    "z{number} = 0\n{name} = (z{number} and {a} or {b}) + {a}",
+    "if {a} < 0 or not {b} and {a} < {b}:\n    {name} = {a}\nelse:\n    {name} = {b}",
+    "b{number} = Box({a})\nsetattr(b{number}, 'size', {b})\n{name} = b{number}.size",
+    "b{number} = Box({a})\nfor k{number} in ['held', 'size']:\n    setattr(b{number}, k{number}, {b})\n{name} = b{number}.size",
+    "b{number} = Box({a})\nobject.__setattr__(b{number}, 'size', {b})\n{name} = getattr(b{number}, 'size', {a})",
+    "b{number} = Box({a})\nfor k{number} in ['size']:\n    {name} = getattr(b{number}, k{number}) + {b}",
     "{name} = 1\nfor i{number} in range(3):\n    {name} = {name} + {a}",
     "{name} = (lambda n: n + {a})({b})",
 ]
@@ -252,7 +261,7 @@ def data_links(events: Events, path: list[int]) -> Iterator[tuple[int, int]]:
     for event, cause in itertools.pairwise(path):
         if (cause, 1) not in set(causes(events, event)):
             return
-        if events.site(event).kind not in (sites.BASE, sites.ITEM):
+        if events.site(event).kind not in (sites.BASE, sites.ITEM, sites.SETATTR):
             effect = event
         yield effect, cause
 
