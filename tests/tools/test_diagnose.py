@@ -1407,6 +1407,64 @@ async def test_each_changed_function_is_shown_and_other_lines_with_the_state() -
     ]
 
 
+@pytest.mark.parametrize(("broken", "written"), [(0, 0), (0, 3), (1, 3)])
+async def test_lines_with_what_else_the_best_changes_name(broken: int, written: int) -> None:
+    """By file, of more than five those that write it; none where the change harms a test."""
+    place = {"path": "shop.py", "line": 2, "function": "total"}
+    change = {**place, "change": "without `RATE`", "broken": broken, "ran": 5}
+    uses = [
+        {
+            "path": path,
+            "line": line,
+            "function": "<module>",
+            "text": f"RATE = {line}",
+            "is_written": line - 10 < written,
+        }
+        for path, line in [("shop.py", 2), *(("tax.py", 10 + number) for number in range(6))]
+    ]
+    mutation = {
+        "tried": 9,
+        "passing": 1,
+        "others": 5,
+        "changes": [change],
+        "beside": [{"name": "RATE", "uses": uses}],
+    }
+    found = Diagnosis.model_validate({"mutation": mutation})
+    session = Workspace(shop="def total():\n    return RATE\n\n" + "# more\n" * 500)
+    excerpts = await read_excerpts(session, found, [], 1000)  # type: ignore[arg-type] - all that it uses of one
+    told = [one.text.splitlines() for one in excerpts[1:]]
+    lines = [f"{10 + number}\tRATE = {10 + number}" for number in range(written)]
+    assert told == ([["tax.py, other lines with `RATE`", *lines]] if written and not broken else [])
+
+
+@pytest.mark.parametrize(
+    ("imports", "told"),
+    [
+        ("import os\nimport copy\n", ["shop.py, `copy` among its imports", "2\timport copy"]),
+        (
+            "from copy import deepcopy\nimport os\n",
+            ["shop.py, `copy` among its imports", "1\tfrom copy import deepcopy"],
+        ),
+        ("import os\nimport sys\n", ["shop.py, no `copy` among its imports", "2\timport sys"]),
+        ("", None),
+    ],
+)
+async def test_whether_copy_is_imported_where_a_copy_would_help(imports: str, told: list[str] | None) -> None:
+    line = 3 if imports else 1
+    change = {
+        "path": "shop.py",
+        "line": line + 1,
+        "function": "total",
+        "change": "with a copy of `rows`",
+        "ran": 5,
+    }
+    mutation = {"tried": 9, "passing": 1, "others": 5, "changes": [change]}
+    found = Diagnosis.model_validate({"mutation": mutation})
+    session = Workspace(shop=f"{imports}def total(rows):\n    return rows\n\n" + "# more\n" * 500)
+    excerpts = await read_excerpts(session, found, [], 1000)  # type: ignore[arg-type] - all that it uses of one
+    assert [one.text.splitlines() for one in excerpts[1:]] == ([told] if told else [])
+
+
 @pytest.mark.parametrize(("broken", "is_second"), [(0, False), (0, True), (1, False)])
 async def test_calls_of_a_changed_function_in_long_functions(broken: int, is_second: bool) -> None:
     """With no other test failing they tell how it is used; else there are calls of other functions, too."""

@@ -441,6 +441,99 @@ def test_what_is_not_reset_with_the_rest(expected: str, change: tuple[int, str])
     assert change in changes(TABLE, expected)
 
 
+READER = """\
+import re
+
+class Reader:
+    patterns: dict = {}
+
+    def __init__(self):
+        self.notes, self.rules, self.ignores_case = [], {}, False
+        self.found = {}
+
+    def read(self, name):
+        self.rules[name] = item = Item()
+        self.notes.append(name)
+        item.notes = list(self.notes)
+        return item.notes
+
+    def compiled(self, text):
+        if text not in Reader.patterns:
+            flags = re.IGNORECASE if self.ignores_case else 0
+            Reader.patterns[text] = re.compile(text, flags)
+        return Reader.patterns[text]
+
+    def matches(self, text):
+        return bool(self.compiled("x").match(text))
+
+    def forget(self, name):
+        self.found.pop(name, None)
+
+    def has_rule(self, name):
+        return name in self.rules
+
+    def has_own_rule(self, name):
+        return name in self.rules and name not in self.found
+
+    def is_known(self, name):
+        return self.has_rule(name)
+
+class Item:
+    notes: list = []
+
+r, ignoring = Reader(), Reader()
+ignoring.ignores_case = True
+"""
+
+
+@pytest.mark.parametrize(
+    ("expected", "change"),
+    [
+        (
+            "(r.read('a'), r.read('b')) == (['a'], ['b'])",
+            (13, "with `self.notes = []` after `item.notes = list(self.notes)`"),
+        ),
+        (
+            "(r.matches('X'), ignoring.matches('X')) == (False, True)",
+            (17, "with `self.ignores_case` in the key `text` of `Reader.patterns`"),
+        ),
+        (
+            "(r.found.update(a=1, b=2), r.forget('a'), r.found)[2] == {}",
+            (26, "with all of it removed in `self.found.pop(name, None)`"),
+        ),
+        (
+            "(r.rules.update(a=1), r.found.update(a=1), r.is_known('a'))[2] is False",
+            (35, "with `has_own_rule` for `self.has_rule`"),
+        ),
+    ],
+)
+def test_what_an_object_keeps_for_too_long_or_asks_for(expected: str, change: tuple[int, str]) -> None:
+    assert change in changes(READER, expected)
+
+
+def test_a_variable_is_computed_again_only_where_nothing_has_read_it() -> None:
+    text = """\
+def f(path, base):
+    key = path.lower()
+    known = path.upper()
+    print(known)
+    path = base + path
+    if base:
+        path = path.strip()
+    return key, known, path
+"""
+    moved = (2, "with `key = path.lower()` after `path = base + path`")
+    assert moved in changes(text, "f('a', 'B')[0] == 'ba'")
+    assert [one for one, _ in all_changes(text, " = path.") if " after `path" in one] == [moved[1]]
+
+
+def test_all_of_a_duration_for_its_seconds() -> None:
+    text = "from datetime import timedelta\ndef f(n):\n    return timedelta(seconds=n).seconds\n"
+    assert (3, "with `total_seconds()` for `seconds` in `timedelta(seconds=n).seconds`") in changes(
+        text, "f(0.5) == 0.5"
+    )
+
+
 FIELDS = """\
 class Field:
     def __init__(self, name, optional=False, default=None):

@@ -114,6 +114,7 @@ def changes(*wanted: str) -> list[Mutant]:
         (["if `self.found` were empty each time", "without `self.width = other.height`"], "found"),
         (["with `self.key` at its end as it was before", "with `1` for `0`", "with `2` for `1`"], "key"),
         (["with `cls.parents.values()` sorted"], "parents"),
+        (["with `self.levels = None` at its end", "without `self.width = other.height`"], "levels"),
         ([], ""),
     ],
 )
@@ -146,6 +147,30 @@ def test_lines_that_compute_a_cached_attribute_and_that_change_what_it_is_comput
         "self.width[index] = self.found[index]",
     ]
     assert all(is_written for _, is_written in uses)
+
+
+def test_what_else_changes_name_with_its_lines_in_all_files() -> None:
+    """Attributes that are not called, or are named like a parameter, and globals; not what is known, or has many lines."""
+    modules = {
+        "shop.py": ast.parse(
+            "RATE = 1\ndef total(self, limit):\n    self.seen = self.first(RATE, limit)\n    self.many = 1\n"
+            + "    self.many = 2\n" * 20
+        ),
+        "tax.py": ast.parse(
+            "def tax(order):\n    order.limit = 1\n    return order.seen, order.first, RATE\n"
+        ),
+    }
+    node = modules["shop.py"].body[1]
+    assert isinstance(node, ast.FunctionDef)
+    mutants = [Mutant(node, {}, one, 0, "without {}", one) for one in node.body[:2]]
+    found = state_uses.find_beside(mutants, "shop.py", "", Definitions(modules))
+    assert found == [
+        ("seen", [("shop.py", 3, True), ("tax.py", 3, False)]),
+        ("RATE", [("shop.py", 1, True), ("shop.py", 3, False)]),
+        ("limit", [("tax.py", 2, True)]),
+    ]
+    known = state_uses.find_beside(mutants, "shop.py", "seen", Definitions(modules))
+    assert [name for name, _ in known] == ["RATE", "limit"]
 
 
 def test_lines_with_what_a_function_writes_whose_call_is_left_out() -> None:
