@@ -198,8 +198,11 @@ def _is_of_peers(events, holder, others, change):
 
 
 def change_name(events, change):
-    """Name through which a container is changed at an event: `order.lines`."""
+    """Name through which a container is changed at an event, or an attribute is set by its name: `order.lines`."""
     site = events.site(change)
+    if site.kind == kinds.SETATTR:
+        name = events.key_of(change)[1]
+        return "{}.{}".format(site.name.rpartition(".")[0], name if type(name) is str else "…")
     if site.kind == kinds.BASE:
         return site.extra[1] if type(site.extra[1]) is str else site.name
     return site.name
@@ -240,7 +243,7 @@ def find_holders(events):
     for event in events.of_sites(_may_hold):
         site = events.site(event)
         kind = site.kind
-        if kind in (kinds.BASE, kinds.ITEM) and site.extra[0] == "store":
+        if kind in kinds.SETTING and site.extra[0] == "store":
             _add_stored(events, event, add)
         elif kind == kinds.BASE:
             if is_container(events.value_of[event]):
@@ -257,7 +260,7 @@ def find_holders(events):
 
 def _may_hold(site):
     """True if an event of a site may give a container a holder: it stores, adds, or takes a default."""
-    if site.kind in (kinds.BASE, kinds.ITEM):
+    if site.kind in kinds.SETTING:
         is_adding = site.kind == kinds.BASE and site.extra[0] == "mutate" and site.name in _ADDING
         return site.extra[0] == "store" or is_adding
     if site.kind == kinds.STORE:
@@ -273,7 +276,10 @@ def _add_stored(events, event, add):
     if stored is None:
         return
     value, owner = events.value_of[stored], id(events.value_of[event])
-    name = events.site(stored).name if site.kind == kinds.BASE else f"{site.name}[…]"
+    if site.kind == kinds.ITEM:
+        name = f"{site.name}[…]"
+    else:
+        name = events.site(stored).name if site.kind == kinds.BASE else change_name(events, event)
     add(value, event, owner, name)
     if type(value) is tuple:
         for item in value[:8]:

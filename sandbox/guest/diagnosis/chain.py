@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import sites as kinds
-from .aliases import change_text
+from .aliases import change_name, change_text
 from .events import is_container
 from .safe_values import text_of
 from .slicing import arguments_of, causes
@@ -128,7 +128,7 @@ def _link(events, event, place):
         shown = "" if stored is None else text_of(events.value_of[stored])
     elif kind == kinds.SETATTR:
         stored = events.stored_value_event(event)
-        name = "{}.{}".format(name.rpartition(".")[0], events.key_of(event)[1])
+        name = change_name(events, event)
         shown = "" if stored is None else text_of(events.value_of[stored])
     elif kind == kinds.TEST:
         name = "condition"
@@ -136,7 +136,7 @@ def _link(events, event, place):
         name = "{}()".format(site.scope.name.rpartition(".")[2])
     elif kind not in _SHOWN or name.startswith("@py_"):
         return None
-    if is_container(value) and kind not in (kinds.BASE, kinds.ITEM, kinds.SETATTR):
+    if is_container(value) and kind not in kinds.SETTING:
         if events.contents.get(id(value), [-1])[-1] > event:
             shown += " in the end"
     return dict(place(event), name=name[:100], value=shown[:200], kind=kind)

@@ -417,28 +417,24 @@ class _Module(ast.NodeTransformer):
     def _attribute_call(self, node):
         """Record the object and the name of `getattr(object, name)` and `setattr(object, name, value)`, and that value."""
         target, name, *rest = node.args
-        text = f"{short_text(target)}.{constant_value(name) or '…'}"
+        attribute = constant_value(name)
+        text = f"{short_text(target)}.{attribute if isinstance(attribute, str) else '…'}"
         is_set = _called_name(node) != "getattr"
-        kind = sites.SETATTR if is_set else sites.GETATTR
-        if not is_set and constant_value(name):
-            node.args[0] = self._base(target, sites.BASE, constant_value(name), ("load", None))
+        if not is_set and isinstance(attribute, str):
+            node.args[0] = self._base(target, sites.BASE, attribute, ("load", None))
             self._default(node, 2)
             return node
-        node.args[0] = self._wrap(target, kind, text)
+        node.args[0] = self._wrap(target, sites.SETATTR if is_set else sites.GETATTR, text)
         base, key = self._rewriter.sites[self._deps[-1]], None
         if not isinstance(name, ast.Constant):
             node.args[1] = self._wrap(name, sites.KEY, "key")
             key = self._deps[-1]
         if is_set:
             node.args[2] = self._wrap(rest[0], sites.STORE, text, ())
+            base.extra = "store", self._deps[-1], key, attribute
         else:
             self._default(node, 2)
-        base.extra = (
-            "store" if is_set else "load",
-            self._deps[-1] if is_set else None,
-            key,
-            constant_value(name),
-        )
+            base.extra = "load", None, key, attribute
         return node
 
     def _default(self, node, index):

@@ -42,6 +42,8 @@ STORE, RETURN, YIELD, CALL, ARGUMENT, PARAMETER, ENTER = (
     "setattr",
     "getattr",
 )
+SETTING = (BASE, ITEM, SETATTR)
+"""Of these an attribute or an item may be set."""
 ASIDES = (SOUGHT, ASKED, OPERAND)
 """Key and container of `key in container`, and operands of `and` and `or`: no steps from an expression to what it depends on."""
 

@@ -23,7 +23,8 @@ FIRST, AIMED, LIKELY, POSSIBLE, UNLIKELY = range(-2, 3)
 class Mutant:
     """One change: while it is entered, fields of a node have other values.
 
-    `code`: syntax trees of the code that it is about; only what is added where `is_added`. `computed_by`: the function whose kept result it computes anew.
+    `code`: syntax trees of the code that it is about; only what is added where `is_added`. `computed_by`: the function whose
+    kept result it computes anew.
     `is_blunt`: it leaves out an effect as a whole, which often hides a fault that is elsewhere. `is_hollow`: it leaves out all that
     a function does.
     """

@@ -23,10 +23,10 @@ def find(mutants, filename, definitions):
 
     Where the best one computes a cached attribute anew, or a kept result that is made of attributes of its object, it is that;
     where it leaves out that an attribute is assigned to another one, it is the first, whose value is wrong; where it adds that
-    one state is written, that one. Else it is an
-    attribute that is not called, or a constant of a module, which may be a container: in the code of at least half of the
-    changes, one of which writes it. Else a global or an attribute that functions write whose calls are left out, or an attribute
-    of the object or the class itself that is in the best change and that the file writes.
+    one state is written, that one. Else it is an attribute that is not called, or a constant of a module, which may be a
+    container: in the code of at least half of the changes, one of which writes it. Else a global or an attribute that functions
+    write whose calls are left out, or an attribute of the object or the class itself that is in the best change and that the
+    file writes.
     """
     computed_by = mutants[0].computed_by if mutants else None
     if computed_by is not None and (_computes_attribute(computed_by) or _own_attributes([computed_by])):
@@ -54,9 +54,8 @@ def find_beside(mutants, filename, known, definitions):
     found = []
     for name in dict.fromkeys(name for one in mutants for name in _named_in(one, tree)):
         if name.lstrip(".") != known and len(found) < _MAX_BESIDE:
-            uses = [(filename, *use) for use in _uses(tree, name)] + find_elsewhere(
-                name, filename, definitions
-            )
+            uses = [(filename, *use) for use in _uses(tree, name)]
+            uses += find_elsewhere(name, filename, definitions)
             if len(uses) <= _MAX_BESIDE_USES:
                 found.append((name.lstrip("."), uses))
     return found
@@ -65,9 +64,8 @@ def find_beside(mutants, filename, known, definitions):
 def find_elsewhere(name, filename, definitions):
     """[(name of a file, line, True if it is written there)] of an attribute in other files than one; empty if there are many."""
     found = []
-    for other, tree in (
-        definitions.trees.items() if _is_attribute(name) and not name.startswith(".__") else ()
-    ):
+    is_shared = _is_attribute(name) and not name.startswith(".__")
+    for other, tree in definitions.trees.items() if is_shared else ():
         if other != filename and len(found) <= _MAX_ELSEWHERE:
             found += [(other, *use) for use in _uses(tree, name)]
     return found if len(found) <= _MAX_ELSEWHERE else []
