@@ -527,6 +527,12 @@ def f(path, base):
     assert [one for one, _ in all_changes(text, " = path.") if " after `path" in one] == [moved[1]]
 
 
+@pytest.mark.parametrize("copied", ["A.known.copy()", "dict(A.known)"])
+def test_an_empty_container_for_a_copy(copied: str) -> None:
+    text = f"class A:\n    known = {{1: 1}}\n    def f(self, n):\n        own = {copied}\n        own[n] = n\n        return own\n"
+    assert (4, f"with an empty one for `{copied}`") in changes(text, "A().f(2) == {2: 2}")
+
+
 def test_all_of_a_duration_for_its_seconds() -> None:
     text = "from datetime import timedelta\ndef f(n):\n    return timedelta(seconds=n).seconds\n"
     assert (3, "with `total_seconds()` for `seconds` in `timedelta(seconds=n).seconds`") in changes(

@@ -1,4 +1,4 @@
-"""Changes of what is looked up in a dict: whether a key is in it, an entry that the look-up makes, a value that all keys share."""
+"""Changes of what is looked up in a dict, or taken over from one: a missing key, an entry that is made, a value of all keys."""
 
 # Nodes with a position are told by their attributes.
 # pyright: reportAttributeAccessIssue=false
@@ -13,6 +13,7 @@ from .mutant import AIMED, FIRST, Mutant, expression, last_name, parsed
 _FOR_KEY = "with a test for the key {} in {} for {}"
 _MAKES_ENTRIES = "defaultdict"
 _DICTS = "dict", "OrderedDict"
+_CONTAINERS = *_DICTS, "list", "set"
 _DISPLAYS = (ast.List, ast.Dict, ast.Set)
 
 
@@ -56,6 +57,17 @@ def own_values(node, names):
             each = expression("{_it: _value for _it in _keys}.copy", node, _keys=keys, _value=value)
             text = "with {} of its own for each key in {}"
             yield Mutant(node, {"func": each, "args": []}, node, FIRST, text, value, node)
+
+
+def without_members(node, names):
+    """Yield changes of a copy of an attribute's container: with an empty one, which has nothing of what others put in."""
+    of, is_method = getattr(node.func, "value", None), getattr(node.func, "attr", None) == "copy"
+    if isinstance(of, ast.Attribute) and is_method and not node.args + node.keywords:
+        empty = {"func": expression("type(_of)", node, _of=of)}
+        yield Mutant(node, empty, node, AIMED, "with an empty one for {}", node)
+    elif getattr(node.func, "id", None) in _CONTAINERS and len(node.args) == 1 and not node.keywords:
+        if isinstance(node.args[0], ast.Attribute):
+            yield Mutant(node, {"args": []}, node, AIMED, "with an empty one for {}", node)
 
 
 def looked_up(value):

@@ -28,7 +28,7 @@ from .inheritance import inherited_item, inherited_too, own_or_inherited, with_b
 from .insertions import insertions_of
 from .kept_values import kept_values
 from .lifetimes import bound_early, counted_anew, put_back, read_anew, reset_beside, taken_anew
-from .lookups import asked_for_entry, asked_for_key, looked_up, own_values, without_entry
+from .lookups import asked_for_entry, asked_for_key, looked_up, own_values, without_entry, without_members
 from .mutant import (
     AIMED,
     FIRST,
@@ -510,6 +510,7 @@ _MAKERS = (
     ((ast.If, ast.IfExp), asked_for_entry),
     (ast.Subscript, without_entry),
     (ast.Call, own_values),
+    (ast.Call, without_members),
     ((ast.BinOp, ast.AugAssign), _operators),
     (ast.Call, _calls),
     (ast.Call, counterparts),
