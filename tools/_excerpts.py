@@ -29,6 +29,7 @@ from tools._source_parts import (
     lines_of,
     whole_file,
 )
+from tools._statements import read_statements
 from tools._text import number_lines
 
 _MAX_CHANGED, _MAX_BELIEVED = 3000, 2000
@@ -39,6 +40,8 @@ _MAX_REST = 1200
 """Characters of the part of a function that is shown after others, or where there is no room for more."""
 _LEAST_CHANGED = 700
 """Characters that there are for each further function in which a change makes the test pass, and one that shares an object."""
+_LEAST_COMPUTING = 1800
+"""Characters that there are for the function whose kept result the best change computes anew."""
 _AT_LENGTH = 2
 """Functions that are shown at more length than others."""
 _MAX_FILES, _MAX_ALL_FILES = 5, 10
@@ -63,6 +66,8 @@ _MAX_CALLING = 6
 """Functions of which it is looked up which others they call: any of them may be shown as one of the first."""
 _MAX_SOUGHT, _MAX_LINES = 40, 80
 """Functions among which these are sought; lines of one, with its docstring."""
+_MAX_STATEMENT = 20
+"""Lines of a statement whose calls are looked for."""
 _MAX_NAMED = 10
 """Lines of a function that are looked at for what they depend on."""
 _MAX_USES, _MAX_BESIDE, _MAX_USE = 8, 5, 90
@@ -70,6 +75,8 @@ _MAX_USES, _MAX_BESIDE, _MAX_USE = 8, 5, 90
 _MAX_CALLS = 2
 """Calls of a function with one of the best two changes that are told by a line: their functions are too long to be shown."""
 _MAX_VALUE, _MAX_RESULT = 80, 40
+_QUOTED, _NAME = re.compile("`([^`]*)`"), re.compile(r"[A-Za-z_]\w*")
+_BOUND = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::[^=]+)?=(?!=)")
 _IMPORT = re.compile(r"(?:import|from)\s")
 _COPY = re.compile(r"import copy\b|from copy import")
 _MAX_SHORT_BLOCK = 12
@@ -132,7 +139,7 @@ class _Reader:
         mutation = found.mutation if told.changes else None
         self._state = mutation.state if mutation else None
         self._beside = mutation.beside if mutation and told.is_mended else []
-        self._changed = {(one.path, one.function) for one in told.changes}
+        self._changed = {(one.path, one.function) for one in with_computed(told.changes)}
         stored = [alias.stored for alias in told.aliases if not alias.places]
         self._shared = {(one.path, one.function) for one in stored if one.function.endswith("__init__")}
         self._storing = {(alias.stored.path, alias.stored.function) for alias in told.aliases} - self._shared
@@ -227,7 +234,8 @@ class _Reader:
         if is_whole or span is None or (place.path, span) in self._seen:
             return
         if (place.path, place.function) in self._changed | self._storing:
-            self._room = max(self._room, _LEAST_CHANGED)
+            is_computing = any(one.computed_by == place for one in self._changes[:1])
+            self._room = max(self._room, _LEAST_COMPUTING if is_computing else _LEAST_CHANGED)
         text = self._cut(places)
         if not text or (excerpts and _is_scrap(text)) or self._is_told(place.path, text):
             return
@@ -314,8 +322,11 @@ class _Reader:
 
         Of lines on which named ones depend, before the other lines of the first functions shown.
         """
-        self._calling = {(one.path, one.line) for one in self._changes}
-        self._calling.update(line for one in self._changes if (line := self._bound_before(one)) is not None)
+        about = [(one.path, one.line) for one in self._changes]
+        about += [line for one in self._changes if (line := self._bound_before(one)) is not None]
+        self._calling = {
+            (path, each) for path, line in about for each in self._lines_of_statement(path, line)
+        }
         about = [line for places in self._wanted[:_AT_LENGTH] for line in self._lines_about(places)]
         about += [line for one in self._excerpts[:_AT_LENGTH] for line in one.lines()]
         order = {line: number for number, line in reversed(list(enumerate(about)))}
@@ -324,6 +335,12 @@ class _Reader:
         by_change = [one for one in called if self._is_called_by_change(one)]
         others = [] if self._is_mended else [one for one in called if one not in by_change]
         return [*by_change, *self._callers, *others]
+
+    def _lines_of_statement(self, path: str, line: int) -> range:
+        """The lines of the statement that begins at a line: a call is told by any of them."""
+        source = self._files[path][0][line - 1 : line - 1 + _MAX_STATEMENT] if path in self._files else []
+        first = next(read_statements(source, line), None)
+        return range(line, max(line, first.last if first else line) + 1)
 
     def _is_called_by_change(self, one: Helper) -> bool:
         """True if a changed line calls it, or the last line before it that sets one of its variables."""
@@ -362,20 +379,49 @@ class _Reader:
         seen = set[tuple[str, tuple[int, int]]]()
         for one in beside:
             span = find_span(one, *self._files[one.path]) if one.path in self._files else None
-            if not left or span is None or span[1] - span[0] > _MAX_LINES or (one.path, span) in seen:
+            is_changed = self._is_called_by_change(one)
+            is_long = span is not None and span[1] - span[0] > _MAX_LINES and not is_changed
+            if not left or span is None or is_long or (one.path, span) in seen:
                 continue
             seen.add((one.path, span))
-            if (one.path, one.function) in self._plain and not self._is_called_by_change(one):
+            if (one.path, one.function) in self._plain and not is_changed:
                 continue
             lines = [line for path, line in told if path == one.path]
-            longest = _MAX_CALLED if self._is_called_by_change(one) else _MAX_HELPER
+            longest = _MAX_CALLED if is_changed else _MAX_HELPER
             for values in (self._values.get((one.path, one.function), {}), {}):
                 text = cut_out(one, *self._files[one.path], lines, [one.line], values, longest)
                 if not has_parts(text):  # else there may be room for all without values
                     break
-            if text and len(text) <= longest and not has_parts(text):
+            if has_parts(text) and is_changed:
+                named = self._lines_with_given(one, *span)
+                given = dict.fromkeys(named, "")  # no values: only these lines
+                text = cut_out(one, *self._files[one.path], lines, named, given, longest) if named else ""
+            elif has_parts(text):
+                text = ""
+            if text and len(text) <= longest:
                 yield Excerpt(one.path, one.function, _with_results(text, one))
                 left -= 1
+
+    def _calls(self, change: CodeChange, called: Helper) -> bool:
+        """True if the changed line, or the one that sets a variable of it, calls a function."""
+        at = (change.path, change.line), self._bound_before(change)
+        return any(
+            path == called.by.path and called.by.line in self._lines_of_statement(path, line)
+            for path, line in filter(None, at)
+        )
+
+    def _lines_with_given(self, called: Helper, first: int, last: int) -> list[int]:
+        """The lines of a function that a changed line calls with the names that this change is about, or what is made of them."""
+        changes = [one for one in self._changes if self._calls(one, called)]
+        quoted = [found[1] for one in changes if (found := _QUOTED.search(one.change))]
+        names = {name for text in quoted for name in _NAME.findall(text)} - {"self", "cls"}
+        lines = list[int]()
+        for number, line in enumerate(clipped(self._files[called.path][0], first, last), first):
+            if names.intersection(_NAME.findall(line)):
+                lines.append(number)
+                bound = _BOUND.match(line)
+                names.update(bound.groups() if bound else ())
+        return lines[:_MAX_NAMED]
 
 
 def _with_results(text: str, called: Helper) -> str:
@@ -437,12 +483,13 @@ def _callers_of(places: Sequence[Place], recording: Recording) -> list[Helper]:
 
 
 def _helpers_of(wanted: Sequence[Sequence[Place]], recording: Recording) -> list[Helper]:
-    """The functions that those of `wanted` have called, but for these."""
+    """The functions that those of `wanted`, or functions inside of these, have called, but for these."""
     functions = {(one.path, one.function) for one, *_ in wanted}
+    within = tuple(f"{path} {function}." for path, function in functions)
     return [
         one
         for one in recording.helpers
-        if (one.by.path, one.by.function) in functions
+        if f"{one.by.path} {one.by.function}.".startswith(within)
         and (one.path, one.function) not in functions
         and not one.function.endswith("__")  # no call of it is to be seen
     ][:_MAX_SOUGHT]

@@ -150,14 +150,14 @@ def test_lines_that_compute_a_cached_attribute_and_that_change_what_it_is_comput
 
 
 def test_what_else_changes_name_with_its_lines_in_all_files() -> None:
-    """Attributes that are not called, or are named like a parameter, and globals; not what is known, or has many lines."""
+    """Attributes that are not called, or are set and named like a parameter, and globals; not what is known, or has many lines."""
     modules = {
         "shop.py": ast.parse(
-            "RATE = 1\ndef total(self, limit):\n    self.seen = self.first(RATE, limit)\n    self.many = 1\n"
-            + "    self.many = 2\n" * 20
+            "RATE = 1\ndef total(self, limit, tax):\n    self.seen = self.first(RATE, limit, tax)\n    self.many = 1\n"
+            "    self.limit = 1\n" + "    self.many = 2\n" * 20
         ),
         "tax.py": ast.parse(
-            "def tax(order):\n    order.limit = 1\n    return order.seen, order.first, RATE\n"
+            "def tax(order):\n    order.limit = 1\n    return order.seen, order.first, order.tax, RATE\n"
         ),
     }
     node = modules["shop.py"].body[1]
@@ -167,7 +167,7 @@ def test_what_else_changes_name_with_its_lines_in_all_files() -> None:
     assert found == [
         ("seen", [("shop.py", 3, True), ("tax.py", 3, False)]),
         ("RATE", [("shop.py", 1, True), ("shop.py", 3, False)]),
-        ("limit", [("tax.py", 2, True)]),
+        ("limit", [("shop.py", 5, True), ("tax.py", 2, True)]),
     ]
     known = state_uses.find_beside(mutants, "shop.py", "seen", Definitions(modules))
     assert [name for name, _ in known] == ["RATE", "limit"]

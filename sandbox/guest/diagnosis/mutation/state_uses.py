@@ -48,7 +48,8 @@ def find(mutants, filename, definitions):
 def find_beside(mutants, filename, known, definitions):
     """[(name, [(name of a file, line, True if it is written there)])] of what else changes of one file name.
 
-    Attributes that are not called, those that are named like a parameter, and globals that a module assigns, other than `known`.
+    Attributes that are not called, those that the file sets and are named like a parameter, and globals that it assigns, other
+    than `known`.
     """
     tree = definitions.trees[filename]
     found = []
@@ -82,7 +83,8 @@ def _named_in(mutant, tree):
         if isinstance(node, ast.Attribute) and node not in called and not _is_class(node.value):
             yield f".{node.attr}"
         elif isinstance(node, ast.Name) and node.id in given:
-            yield f".{node.id}"
+            if any(is_written for _, is_written in _uses(tree, f".{node.id}")):
+                yield f".{node.id}"
         elif isinstance(node, ast.Name) and node.id in assigned:
             yield node.id
 
