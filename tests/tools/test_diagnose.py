@@ -1407,6 +1407,48 @@ async def test_each_changed_function_is_shown_and_other_lines_with_the_state() -
     ]
 
 
+async def test_what_a_long_function_does_with_what_it_is_given_by_a_changed_call() -> None:
+    """Its lines with that, and with what is made of it, also where the call has several lines."""
+    calling = "def total(memo):\n    return fill(\n        1,\n        memo,\n    )\n\n"
+    long = "\n".join(f"    x{number} = 1" for number in range(40))
+    called = f"def fill(rate, memo):\n{long}\n    known = memo.get\n{long}\n    known(rate)\n{long}\n"
+    place = {"path": "shop.py", "line": 2, "function": "total"}
+    changes = [{**place, "change": "with a copy of `memo` in `fill(…`", "ran": 5}]
+    by = {**place, "line": 4, "function": "total.inner"}
+    helper = {"path": "shop.py", "line": 7, "function": "fill", "by": by}
+    mutation = {"tried": 9, "passing": 1, "others": 5, "changes": changes}
+    found = Diagnosis.model_validate({"mutation": mutation, "recording": {"helpers": [helper]}})
+    session = Workspace(shop=calling + called + "# more\n" * 500)
+    excerpts = await read_excerpts(session, found, [], 1000)  # type: ignore[arg-type] - all that it uses of one
+    assert excerpts[1].text.splitlines() == [
+        "shop.py fill, parts",
+        "7\tdef fill(rate, memo):",
+        "…",
+        "48\t    known = memo.get",
+        "…",
+        "89\t    known(rate)",
+    ]
+
+
+async def test_the_function_whose_kept_result_the_best_change_computes_anew_is_shown() -> None:
+    lines = "\n".join(f"    x{number} = rows" for number in range(60))
+    source = f"def total(rows):\n{lines}\n    return rate()\n\n@cache\ndef rate():\n{lines}\n\n"
+    change = {
+        "path": "shop.py",
+        "line": 62,
+        "function": "total",
+        "change": "without the cache around `rate`",
+        "ran": 5,
+    }
+    kept = {"path": "shop.py", "line": 65, "function": "rate"}
+    mutation = {"tried": 9, "passing": 1, "others": 5, "changes": [{**change, "computed_by": kept}]}
+    found = Diagnosis.model_validate({"mutation": mutation})
+    session = Workspace(shop=source + "# more\n" * 500)
+    excerpts = await read_excerpts(session, found, [], 700)  # type: ignore[arg-type] - all that it uses of one
+    assert excerpts[1].text.splitlines()[:2] == ["shop.py rate", "65\tdef rate():"]
+    assert "x59" in excerpts[1].text
+
+
 @pytest.mark.parametrize(("broken", "written"), [(0, 0), (0, 3), (1, 3)])
 async def test_lines_with_what_else_the_best_changes_name(broken: int, written: int) -> None:
     """By file, of more than five those that write it; none where the change harms a test."""
