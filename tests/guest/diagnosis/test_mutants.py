@@ -449,7 +449,7 @@ class Reader:
 
     def __init__(self):
         self.notes, self.rules, self.ignores_case = [], {}, False
-        self.found = {}
+        self.found, self.text, self.size = {}, bytearray(), 1.5
 
     def read(self, name):
         self.rules[name] = item = Item()
@@ -478,6 +478,14 @@ class Reader:
     def is_known(self, name):
         return self.has_rule(name)
 
+    def begin(self):
+        self.size = 1.5
+
+    def end(self, more):
+        self.begin()
+        self.text += more
+        return bytes(self.text)
+
 class Item:
     notes: list = []
 
@@ -504,6 +512,10 @@ ignoring.ignores_case = True
         (
             "(r.rules.update(a=1), r.found.update(a=1), r.is_known('a'))[2] is False",
             (35, "with `has_own_rule` for `self.has_rule`"),
+        ),
+        (
+            "(r.end(b'a'), r.end(b'b'))[1] == b'b'",
+            (38, "with `self.text = bytearray()` after `self.size = 1.5`"),
         ),
     ],
 )

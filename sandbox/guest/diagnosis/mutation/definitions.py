@@ -16,6 +16,7 @@ _MAX_NAMESAKES = 3
 """Functions of the same name; of more, a call is likely to mean another one."""
 _MAX_CONVERSIONS = 2
 _MAX_ALTERNATIVES = 6
+_MAKERS = "dict", "list", "set", "deque", "OrderedDict", "Counter", "bytearray"
 _MAX_ALIKE = 3
 """Names that one may have been mistaken for."""
 _PROPERTIES = ("property", "cached_property")
@@ -146,7 +147,7 @@ class Definitions:
             self._left_empty = {}
             for owner in self._classes:
                 for name, text in self.state(owner).initial.items():
-                    if not text.isalnum() or text == "None":
+                    if is_empty(text) or text == "None":
                         self._left_empty.setdefault(name, text)
         return self._left_empty
 
@@ -379,13 +380,21 @@ def assigned_in(node):
 
 
 def initial_text(value):
-    """Text of an expression that needs no names, as a value in the beginning has: `None`, `-1`, `[]`; else empty."""
+    """Text of an expression that needs no names, as a value in the beginning has: `None`, `-1`, `''`, `[]`; else empty."""
     if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
         number = getattr(value.operand, "value", None)
         return f"-{number}" if type(number) is int else ""
     if isinstance(value, ast.Constant):
-        return repr(value.value) if value.value is None or type(value.value) in (bool, int) else ""
+        is_initial = (
+            value.value is None or type(value.value) in (bool, int, float) or value.value in ("", b"")
+        )
+        return repr(value.value) if is_initial else ""
     return container_text(value)
+
+
+def is_empty(text):
+    """True for the text of an empty container: `[]`, `set()`, `''`."""
+    return text.endswith((")", "]", "}", "''"))
 
 
 def container_text(value):
@@ -397,4 +406,4 @@ def container_text(value):
     if not isinstance(value, ast.Call) or value.args or value.keywords:
         return ""
     name = getattr(value.func, "id", "")
-    return f"{name}()" if name in ("dict", "list", "set", "deque", "OrderedDict") else ""
+    return f"{name}()" if name in _MAKERS else ""

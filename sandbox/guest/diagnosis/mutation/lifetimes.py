@@ -10,7 +10,7 @@ import math
 from collections import Counter
 
 from ..syntax_trees import DEFINITIONS, has_docstring, own_attribute
-from .definitions import assigned_in, initial_text
+from .definitions import assigned_in, initial_text, is_empty
 from .mutant import (
     AIMED,
     POSSIBLE,
@@ -29,7 +29,6 @@ from .mutant import (
 _MAX_ATTRIBUTES, _MAX_INNER, _MAX_VARIABLES = 3, 4, 4
 _MAX_BESIDE, _MAX_COUNTS = 6, 4
 _INNER = (ast.Lambda, *DEFINITIONS)
-_EMPTY = "[]", "{}", "set()", "dict()", "list()"
 _COPYING = "list", "dict", "set", "tuple", "copy", "deepcopy"
 
 
@@ -70,7 +69,7 @@ def reset_beside(function, state, executed):
                 yield _reset_after(owner, field, block, last, name, value)
             for index, one in enumerate(block):
                 name = _handed_over(one) if one.lineno in executed else ""
-                if state.initial.get(name) in _EMPTY:
+                if is_empty(state.initial.get(name, "")):
                     yield _reset_after(owner, field, block, index, name, state.initial[name])
 
 
