@@ -77,8 +77,9 @@ _MAX_CALLS = 2
 _MAX_VALUE, _MAX_RESULT = 80, 40
 _QUOTED, _NAME = re.compile("`([^`]*)`"), re.compile(r"[A-Za-z_]\w*")
 _BOUND = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::[^=]+)?=(?!=)")
-_IMPORT = re.compile(r"(?:import|from)\s")
-_COPY = re.compile(r"import copy\b|from copy import")
+_IMPORT = re.compile(r"import\s+[\w.]+|from\s+[\w.]+\s+import\b")
+_COPY = re.compile(r"\s*(?:import\s+(?:[\w.]+\s*,\s*)*copy\b(?!\.)|from\s+copy\s+import\b)")
+_COPYING = re.compile(r"\b(?:copy|copies)\b")
 _MAX_SHORT_BLOCK = 12
 """Lines of a block that has not run up to which it is shown in a function in which a change makes the test pass."""
 
@@ -188,12 +189,12 @@ class _Reader:
 
     def _imports(self) -> list[Excerpt]:
         """Where a copy would help, whether its file imports `copy`, and else the last one of its imports."""
-        best = self._changes[0] if self._is_mended and "copy" in self._changes[0].change else None
-        if best is None or best.path not in self._files:
+        best = self._changes[0] if self._is_mended else None
+        if best is None or best.path not in self._files or not _COPYING.search(_QUOTED.sub("", best.change)):
             return []
         lines = self._files[best.path][0]
         imports = [number for number, line in enumerate(lines, 1) if _IMPORT.match(line)]
-        copying = [number for number in imports if _COPY.search(lines[number - 1])]
+        copying = [number for number, line in enumerate(lines, 1) if _COPY.match(line)]
         found = copying[:1] or imports[-1:]
         told = {line for path, line in self._lines_told() if path == best.path}
         if not found or told.issuperset(found):

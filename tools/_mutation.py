@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from sandbox.session.diagnosis import CodeChange, Mutation, Place
@@ -10,8 +9,6 @@ from tools._places import format_place, shorten
 from tools._text import plural
 
 _MAX_FUNCTIONS, _MAX_OF_FUNCTION = 4, 2
-_FORCED = re.compile(r"^without |\bwere (?:true|false)$")
-"""Changes that leave something out, or decide a condition: with them the test passes wherever the failure is on the way."""
 _MANY = 12
 """Functions with such changes that say little: nearly any change makes the test pass."""
 _MAX_CHANGE = 180
@@ -57,13 +54,13 @@ def _compares(one: CodeChange) -> bool:
 def is_mending(changes: Sequence[CodeChange], found: Mutation | None) -> bool:
     """True if the cause is mostly at the best of the changes told: no other test fails with it, of those that ran.
 
-    Of other tests that fail without it, one passes: it does more than to hide the failure. And its function still does something,
-    or a test that passes runs its line.
+    Of other tests that fail without it, one passes: it does more than to hide the failure. And its function still does something;
+    and if it only decides a condition or leaves something out, a test that passes runs its line.
     """
     failing = found.failing if found else 0
     return any(
         one.ran
-        and not (one.broken or one.hollow or (one.only_here and _FORCED.search(one.change)))
+        and not (one.broken or one.hollow or (one.only_here and one.forced))
         and (one.mended or not failing)
         for one in changes[:1]
     )

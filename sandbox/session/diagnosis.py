@@ -320,6 +320,8 @@ class CodeChange(Place):
     """True if no passing test runs its line: that none fails with it says less."""
     hollow: bool = False
     """True if it leaves out all that a function does: tests that want back what they give pass with it, whatever is wrong."""
+    forced: bool = False
+    """True if it only decides a condition, or leaves something out: with it the test passes wherever the failure is on its way."""
     computed_by: Place | None = None
     """The function whose kept result it computes anew."""
 

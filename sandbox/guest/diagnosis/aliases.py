@@ -6,6 +6,7 @@ from . import sites as kinds
 from .events import is_container
 from .slicing import arguments_of
 
+_MAX_NAME = 100
 _MAX_OBJECTS = 20_000
 _MAX_PAIRS = 200
 _SUSPECT = 0.6
@@ -202,7 +203,7 @@ def change_name(events, change):
     site = events.site(change)
     if site.kind == kinds.SETATTR:
         name = events.key_of(change)[1]
-        return "{}.{}".format(site.name.rpartition(".")[0], name if type(name) is str else "…")
+        return "{}.{}".format(site.name.rpartition(".")[0], name[:_MAX_NAME] if type(name) is str else "…")
     if site.kind == kinds.BASE:
         return site.extra[1] if type(site.extra[1]) is str else site.name
     return site.name

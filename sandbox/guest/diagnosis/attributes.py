@@ -29,7 +29,7 @@ def find(events, frames, is_test_code):
         maker = _maker(events, write)
         by = [events.site(one).scope.filename for one in (write, maker) if one is not None]
         if not any(map(is_test_code, by)):
-            found.setdefault(events.site_of[write], (event, write, maker))
+            found.setdefault((events.site_of[write], events.attribute_set(write)), (event, write, maker))
     return list(found.values())[:_MAX_READ]
 
 

@@ -130,7 +130,7 @@ class Events:
                 self._add_containers(self.contents, found)
         elif kind == kinds.SETATTR:
             for event in found:
-                known, name = self.key_of(event)
+                known, name = self.attribute_at(event)
                 if known:
                     self._attributes.setdefault((id(values[event]), name), []).append(event)
         elif kind == kinds.ITEM:
@@ -289,7 +289,7 @@ class Events:
 
     def all_stores(self):
         """Events that set an attribute or an item, in order."""
-        return self.of_sites(lambda site: site.kind in (kinds.BASE, kinds.ITEM) and site.extra[0] == "store")
+        return self.of_sites(lambda site: site.kind in kinds.SETTING and site.extra[0] == "store")
 
     def class_attribute_writer(self, target, name, event):
         """Last event before `event` that set a name in the body of the class of `target`, or of one above it."""
@@ -320,6 +320,17 @@ class Events:
     def execution(self, target, event):
         """Last event before `event` that gave a namespace to `exec`; None if there is none."""
         return _last(self._executed.get(id(target), ()), event)
+
+    def attribute_at(self, event):
+        """(True, name) of the attribute that is read or set of the object recorded at an event; (False, None) if it is not known."""
+        site = self.site(event)
+        return (True, site.name) if site.kind == kinds.BASE else self.key_of(event)
+
+    def attribute_set(self, event):
+        """The name of the attribute that is set of the object recorded at an event; None if none is, or it is not known."""
+        site = self.site(event)
+        is_set = site.kind in (kinds.BASE, kinds.SETATTR) and site.extra[0] == "store"
+        return self.attribute_at(event)[1] if is_set else None
 
     def key_of(self, event):
         """(True, key) of an item that is read or set, or of what a container is asked for or given by a method.
@@ -370,13 +381,15 @@ class Events:
                     return None
         return None
 
-    def property_result(self, event):
-        """The event of the `return` of a property or `__getattr__` that gave the attribute read at `event`."""
+    def property_result(self, event, name):
+        """The event of the `return` of a property or `__getattr__` that gave the attribute of a name read at `event`."""
         following = event + 1
+        while following < len(self) and self.site(following).kind == kinds.KEY:
+            following += 1
         if following >= len(self) or self.site(following).kind != kinds.ENTER:
             return None
         called = self.site(following).name
-        if called not in (self.site(event).name, "__getattr__", "__getattribute__", "__get__"):
+        if called not in (name, "__getattr__", "__getattribute__", "__get__"):
             return None
         frame = self.frame_of[following]
         for later in range(following, min(following + _LONG, len(self))):
@@ -442,6 +455,8 @@ def _may_change(site):
     """True if the events of a site are changes, those of a method if its object is a container."""
     if site.kind == kinds.BASE:
         return site.extra[0] in ("store", "delete", "mutate")
+    if site.kind == kinds.SETATTR:
+        return True
     return site.augments if site.kind == kinds.STORE else site.kind == kinds.ITEM and site.extra[0] != "load"
 
 

@@ -98,14 +98,11 @@ def _weigh(events, calls, is_test_code, score, write, read, scope):
 
 def _made_by_writers(events, writes):
     """Those of some writes that set an attribute of an object which the function that writes has made."""
-    stores = [write for write in writes if _sets_attribute(events, write) and not is_global(events, write)]
+    stores = [
+        write for write in writes if events.attribute_set(write) is not None and not is_global(events, write)
+    ]
     first = events.first_seen({id(events.value_of[write]) for write in stores})
     return {write for write in stores if events.is_made_around(first[id(events.value_of[write])], write)}
-
-
-def _sets_attribute(events, write):
-    site = events.site(write)
-    return site.kind == kinds.BASE and site.extra[0] == "store"
 
 
 def _is_of_another(events, calls, write, read, scope):
@@ -126,20 +123,17 @@ def _first_of_same(events, write):
         stored = events.stored_value_event(write)
         if _is_augmented(events, write) or not is_same(events.value_of[stored], events.value_of[before]):
             break
-        write = events.attribute_writer(events.value_of[write], events.site(write).name, write)
+        write = events.attribute_writer(events.value_of[write], events.attribute_set(write), write)
     return write
 
 
 def _is_restored(events, write):
     """True if a function that has set an attribute sets it back to the value that it had before."""
-    stored = events.stored_value_event(write) if events.site(write).kind == kinds.BASE else None
+    name = events.attribute_set(write)
+    stored = None if name is None else events.stored_value_event(write)
     if stored is None or _is_augmented(events, write):
         return False
-    target, name, began = (
-        events.value_of[write],
-        events.site(write).name,
-        events.entered.get(events.frame_of[write], 0),
-    )
+    target, began = events.value_of[write], events.entered.get(events.frame_of[write], 0)
     changed, before = (events.attribute_writer(target, name, event) for event in (write, began))
     old = None if before is None or changed == before else events.stored_value_event(before)
     if old is None:
@@ -183,7 +177,7 @@ def _passed_by(events, calls, write, read, scope, is_test_code):
 
 def _is_changed_inside(events, write, first, last):
     """True if the container that was written, or written to, was changed from event `first` to `last`."""
-    is_store = _sets_attribute(events, write)
+    is_store = events.attribute_set(write) is not None
     stored = events.stored_value_event(write) if is_store else write
     target = None if stored is None else events.value_of[stored]
     changes = events.changes(target, last + 1, 1) if is_container(target) else ()
@@ -263,9 +257,9 @@ def _is_augmented(events, write):
 
 def _stored_before(events, write):
     """The event of the value that the written attribute had before; None if it is not known."""
-    site = events.site(write)
-    stored = events.stored_value_event(write) if site.kind == kinds.BASE else None
-    before = events.attribute_writer(events.value_of[write], site.name, write) if stored is not None else None
+    name = events.attribute_set(write)
+    stored = None if name is None else events.stored_value_event(write)
+    before = events.attribute_writer(events.value_of[write], name, write) if stored is not None else None
     return None if before is None else events.stored_value_event(before)
 
 

@@ -26,7 +26,7 @@ _PAGE = 4096
 class Recorder:
     """One flat log of site, frame and value. When it is full, its oldest events are dropped."""
 
-    _look_ups = True
+    _asides = True
 
     def __init__(self, job, used=(), runs_alone=False):
         """`used`: the files of which functions will run, relative to the workspace; empty if that is not known.
@@ -34,7 +34,7 @@ class Recorder:
         `runs_alone`: they are all, and no other tests run.
         """
         self._job = job
-        self.rewriter = Rewriter(self._look_ups)
+        self.rewriter = Rewriter(self._asides)
         self.limit = int(job.settings["events"])
         self._memory = int(job.settings["memory"])
         self._log = collections.deque(maxlen=3 * self.limit)

@@ -50,9 +50,9 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 class Rewriter:
     """Rewrites modules; keeps the table of all sites."""
 
-    def __init__(self, look_ups=True):
-        """`look_ups`: record keys and containers of `key in container`, too."""
-        self.records_look_ups = look_ups
+    def __init__(self, asides=True):
+        """`asides`: record keys and containers of `key in container`, and operands of `and` and `or`, too."""
+        self.records_asides = asides
         self.sites = []
         self.first_sites = []
         """Number of the first site of each module."""
@@ -422,7 +422,7 @@ class _Module(ast.NodeTransformer):
         is_set = _called_name(node) != "getattr"
         if not is_set and isinstance(attribute, str):
             node.args[0] = self._base(target, sites.BASE, attribute, ("load", None))
-            self._default(node, 2)
+            self._default(node, self._deps[-1])
             return node
         node.args[0] = self._wrap(target, sites.SETATTR if is_set else sites.GETATTR, text)
         base, key = self._rewriter.sites[self._deps[-1]], None
@@ -433,16 +433,18 @@ class _Module(ast.NodeTransformer):
             node.args[2] = self._wrap(rest[0], sites.STORE, text, ())
             base.extra = "store", self._deps[-1], key, attribute
         else:
-            self._default(node, 2)
             base.extra = "load", None, key, attribute
+            self._default(node, base.number)
         return node
 
-    def _default(self, node, index):
-        """What a call is given for what may be missing: its result hardly ever depends on that."""
-        if len(node.args) > index:
-            before = len(self._deps)
-            node.args[index] = self.visit(node.args[index])
-            self._choices.append((None, [(None, tuple(self._deps[before:]), ())]))
+    def _default(self, node, base):
+        """Visit what `getattr` gives in place of an attribute, if there is one: a choice between that and the site `base`."""
+        if len(node.args) > 2:
+            outer, beside = self._deps, self._choices
+            self._deps, self._choices = [], []
+            node.args[2] = self.visit(node.args[2])
+            beside.append((None, [(base, (), ()), (None, tuple(self._deps), tuple(self._choices))]))
+            self._deps, self._choices = outer + self._deps, beside
 
     def _method(self, func):
         if isinstance(func.value, ast.Name) and func.value.id in self._imported:
@@ -462,7 +464,7 @@ class _Module(ast.NodeTransformer):
     def visit_Compare(self, node):
         """Record key and container of `key in container`, if that is not made there."""
         right = node.comparators[0]
-        is_look_up = self._rewriter.records_look_ups and isinstance(node.ops[0], (ast.In, ast.NotIn))
+        is_look_up = self._rewriter.records_asides and isinstance(node.ops[0], (ast.In, ast.NotIn))
         is_look_up = (
             is_look_up and len(node.ops) == 1 and isinstance(right, (ast.Name, ast.Attribute, ast.Subscript))
         )
@@ -500,14 +502,15 @@ class _Module(ast.NodeTransformer):
 
     def visit_BoolOp(self, node):
         """Record each operand: which one was evaluated last tells what has decided."""
-        if mentions_pytest(node):
+        if mentions_pytest(node) or not self._rewriter.records_asides:
             return self.generic_visit(node)
         outer, beside, operands = self._deps, self._choices, []
         for index, operand in enumerate(node.values):
             self._deps, self._choices = [], []
             done = self.visit(operand)
             site = self._add(sites.OPERAND, operand.lineno, short_text(operand))
-            operands.append((site.number, tuple(self._deps), tuple(self._choices)))
+            site.deps, site.choices = tuple(self._deps), tuple(self._choices)
+            operands.append((site.number, site.deps, site.choices))
             outer += self._deps
             node.values[index] = place_like(self._record(site, done), operand)
         self._deps, self._choices = outer, [*beside, (isinstance(node.op, ast.Or), operands)]
@@ -560,10 +563,12 @@ class _Module(ast.NodeTransformer):
             node.elt = self._wrap(node.elt, sites.ELEMENT, "element")
 
     def _hide(self, names, visit):
-        """Visit an inner scope whose own `names` are no reads of this one."""
+        """Visit an inner scope whose own `names` are no reads of this one, and where each round may decide otherwise."""
         outer, self._deps = self._deps, []
+        beside, self._choices = self._choices, []
         first = len(self._rewriter.sites)
         visit()
+        self._choices = beside
         hidden = set(names)
         for site in self._rewriter.sites[first:]:
             site.deps = tuple(dep for dep in site.deps if dep not in hidden)

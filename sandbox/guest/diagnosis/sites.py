@@ -45,7 +45,7 @@ STORE, RETURN, YIELD, CALL, ARGUMENT, PARAMETER, ENTER = (
 SETTING = (BASE, ITEM, SETATTR)
 """Of these an attribute or an item may be set."""
 ASIDES = (SOUGHT, ASKED, OPERAND)
-"""Key and container of `key in container`, and operands of `and` and `or`: no steps from an expression to what it depends on."""
+"""Key and container of `key in container`, and operands of `and` and `or`: recorded beside the expression that they are in."""
 
 MUTATORS = frozenset(
     "append extend insert remove pop clear sort reverse update add discard setdefault popitem appendleft popleft"
@@ -98,9 +98,9 @@ class Site:
         self.deps = ()
         """Names that it reads (str), and sites of its parts (int)."""
         self.choices = ()
-        """(True for `or`, (site, deps, choices) of each operand) of each `and` and `or` that its value depends on.
+        """(True for `or`, [(site, deps, choices) of each operand]) of each `and` and `or` that its value depends on.
 
-        (None, the default) of a `getattr`.
+        Of a `getattr` with a default (None, [the same of its object, and of the default, without a site]).
         """
         self.extra = None
         """The names of a store; how a base is used; the site of an item's key, or a constant one, also of a container that

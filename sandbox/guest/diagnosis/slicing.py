@@ -95,35 +95,47 @@ def _parts(events, event):
     """Yield what the names and the parts of the expression at an event depend on."""
     site = events.site(event)
     rejected = Counter(_rejected(events, event, site.choices)) if site.choices else ()
+    times = Counter(site.deps) if rejected else {}
     for dep in site.deps:
         found = _part_or_name(events, dep, event)
-        if dep in rejected and rejected[dep] >= site.deps.count(dep):
+        if rejected and rejected[dep] >= times[dep]:
             found = ((cause, max(weight, _WEAK)) for cause, weight in found)
         yield from found
 
 
 def _rejected(events, event, choices):
-    """Yield the deps of the operands of `and` and `or` that did not decide a value, once for each operand.
+    """Yield the deps of the operands of `and` and `or` that did not decide a value, and of a default that was not taken.
 
-    The one that was evaluated last decides; in a condition that none ended before its end all of them do.
+    The operand that was evaluated last decides; if it did not end a condition, or a value of booleans, all of them do.
     """
     frame = events.frame_of[event]
     for is_or, operands in choices:
         if is_or is None:
-            yield from operands[0][1]
-            continue
-        last = [events.last_of_site(number, frame, event) for number, *_ in operands]
-        ran = [at for at in last if at is not None and last[0] is not None and at >= last[0]]
-        if not ran:
-            continue
-        value = events.value_of[ran[-1]]
-        is_whole = len(ran) == len(operands) and not (is_atom(value) and bool(value) is is_or)
-        decides_alone = not is_whole or events.site(event).kind != kinds.TEST
+            deciding = _taken(events, event, operands[0][0])
+        else:
+            deciding = _deciding(events, event, is_or, [number for number, *_ in operands], frame)
         for index, (_, deps, inner) in enumerate(operands):
-            if index == len(ran) - 1 or index < len(ran) and not decides_alone:
-                yield from _rejected(events, event, inner)
-            else:
-                yield from deps
+            yield from _rejected(events, event, inner) if index in deciding else deps
+
+
+def _deciding(events, event, is_or, numbers, frame):
+    """Indexes of the operands of an `and` or `or`, with these sites, that decided its value."""
+    last = [events.last_of_site(number, frame, event) for number in numbers]
+    ran = [at for at in last if at is not None and last[0] is not None and at >= last[0]]
+    if not ran:
+        return range(len(numbers))
+    values = [events.value_of[at] for at in ran]
+    is_ended = len(ran) < len(numbers) or (is_atom(values[-1]) and bool(values[-1]) is is_or)
+    is_condition = events.site(event).kind == kinds.TEST or all(type(value) is bool for value in values)
+    return range(len(ran)) if is_condition and not is_ended else (len(ran) - 1,)
+
+
+def _taken(events, event, base):
+    """Indexes of what gave the result of a `getattr`: 0 for the attribute, 1 for the default. Both if it is not known."""
+    found = events.last_of_site(base, events.frame_of[event], event)
+    known, name = (False, None) if found is None else events.attribute_at(found)
+    is_set = known and events.attribute_writer(events.value_of[found], name, event) is not None
+    return (0,) if is_set else (0, 1)
 
 
 def _part_or_name(events, dep, event):
@@ -153,7 +165,7 @@ def _part(events, number, frame, event):
         yield from _attribute(events, found, part.name, event)
         return
     if part.kind == kinds.GETATTR:
-        known, name = events.key_of(found)
+        known, name = events.attribute_at(found)
         yield from _attribute(events, found, name, event) if known else ((found, 1),)
         return
     if part.kind == kinds.ITEM and part.extra[0] == "load":
@@ -172,7 +184,7 @@ def _attribute(events, base, name, event):
     """Yield what set the attribute that is read at `base`, or the result of the property."""
     target = events.value_of[base]
     writer = events.attribute_writer(target, name, event)
-    result = events.property_result(base) if writer is None else None
+    result = events.property_result(base, name) if writer is None else None
     if writer is None and result is None:
         of_class = events.class_attribute_writer(target, name, event)
         if of_class is not None:

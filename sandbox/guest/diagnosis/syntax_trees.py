@@ -10,6 +10,8 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 RECORD = "_@record"
 """Name of the function that records a value."""
 _OF_PYTEST = ("@py_format", "@pytest_ar", "@py_builtins")
+_MAX_BITS = 1000
+"""Of an integer in the source whose text is told."""
 
 
 def assigns_each(node):
@@ -68,7 +70,8 @@ def short_text(node):
             return short_text(node.args[2])
         return f"{short_text(node.func)}(…)"
     if isinstance(node, ast.Constant):
-        return repr(node.value)[:30]
+        is_huge = type(node.value) is int and node.value.bit_length() > _MAX_BITS  # no text is made of it
+        return "…" if is_huge else repr(node.value)[:30]
     return "…"
 
 

@@ -523,7 +523,7 @@ def test_what_an_object_keeps_for_too_long_or_asks_for(expected: str, change: tu
     assert change in changes(READER, expected)
 
 
-def test_a_variable_is_computed_again_only_where_nothing_has_read_it() -> None:
+def test_a_variable_is_computed_later_only_where_nothing_has_read_it() -> None:
     text = """\
 def f(path, base):
     key = path.lower()

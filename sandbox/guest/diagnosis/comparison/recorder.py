@@ -12,7 +12,7 @@ _CHECKED = 1 << 12
 class ComparisonRecorder(Recorder):
     """A log of site, frame, value and text. When it is full, nothing more is recorded."""
 
-    _look_ups = False  # the texts of their containers would be made each time
+    _asides = False  # the texts of their values would be made each time
 
     def __init__(self, job, used):
         super().__init__(job, used)

@@ -131,6 +131,8 @@ def _name_of(site):
         return site.extra[1]
     if site.kind == kinds.BASE:
         return f"the object of .{site.name}"
+    if site.kind in (kinds.SETATTR, kinds.GETATTR):
+        return f"the object of .{site.name.rpartition('.')[2]}"
     if site.kind == kinds.RETURN:
         return f"{site.scope.name.rpartition('.')[2]}()"
     return "condition" if site.kind == kinds.TEST else site.name

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import math
 
 from ..syntax_trees import DEFINITIONS, assigns_each, index_of, own_attribute, parameters, yields
 from .caches import is_cache, is_cached_attribute
@@ -19,6 +20,7 @@ _MAX_ALTERNATIVES = 6
 _MAKERS = "dict", "list", "set", "deque", "OrderedDict", "Counter", "bytearray"
 _MAX_ALIKE = 3
 """Names that one may have been mistaken for."""
+_MAX_WORDS = 10
 _PROPERTIES = ("property", "cached_property")
 
 
@@ -112,16 +114,12 @@ class Definitions:
     def alike(self, name):
         """Attributes of classes with one of that name whose names end with it, or it with theirs: `amount`, `raked_amount`.
 
-        For a method those of its class that take as much, with one word more or less: `has_entry`, `has_own_entry`.
+        For a method those of its class with the same parameters, and one word more or less: `has_entry`, `has_own_entry`.
         Empty if there are many: they are of a kind, not mistaken for each other.
         """
         found = [one for fields in self._fields_of_classes if name in fields for one in fields]
         alike = {one for one in found if _is_ending(one, name) or _is_ending(name, one)}
-        for methods in self._methods_of_classes:
-            given = methods.get(name)
-            of_kind = (one for one, other in methods.items() if other == given) if given is not None else ()
-            alike |= {one for one in of_kind if _has_word_more(one, name) or _has_word_more(name, one)}
-        alike = sorted(alike)
+        alike = sorted(alike | self._methods_alike.get(name, set()))
         return alike if len(alike) <= _MAX_ALIKE else []
 
     def has_field(self, name):
@@ -135,9 +133,19 @@ class Definitions:
         return self._fields
 
     @property
-    def _methods_of_classes(self):
+    def _methods_alike(self):
+        """Name of a method -> those of its class with the same parameters and one word more or less."""
         if self._methods is None:
-            self._methods = [_methods_of(node) for node in self._classes.values()]
+            self._methods = {}
+            for node in self._classes.values():
+                methods = [one for one in node.body if isinstance(one, DEFINITIONS)]
+                known = {(_words_of(one.name), *parameters(one.args)): one.name for one in methods}
+                for (words, *given), longer in known.items():
+                    for index in range(len(words)):
+                        shorter = known.get(((*words[:index], *words[index + 1 :]), *given))
+                        if shorter is not None:
+                            self._methods.setdefault(shorter, set()).add(longer)
+                            self._methods.setdefault(longer, set()).add(shorter)
         return self._methods
 
     @property
@@ -296,17 +304,10 @@ def _declared_in(node):
     return [(node.target, node.value)] if isinstance(node, ast.AnnAssign) else assigned_in(node)
 
 
-def _methods_of(owner):
-    """{name of each method of a class: names of its parameters}."""
-    return {one.name: parameters(one.args) for one in owner.body if isinstance(one, DEFINITIONS)}
-
-
-def _has_word_more(long, short):
-    """True for the same words in the same order, and one among them."""
-    words = long.strip("_").split("_")
-    return any(
-        [*words[:index], *words[index + 1 :]] == short.strip("_").split("_") for index in range(len(words))
-    )
+def _words_of(name):
+    """Words of a name, and how it begins; of one with very many the name alone."""
+    words = name.strip("_").split("_")
+    return (name[: len(name) - len(name.lstrip("_"))], *words) if len(words) <= _MAX_WORDS else (name,)
 
 
 def _is_ending(short, long):
@@ -385,10 +386,10 @@ def initial_text(value):
         number = getattr(value.operand, "value", None)
         return f"-{number}" if type(number) is int else ""
     if isinstance(value, ast.Constant):
-        is_initial = (
-            value.value is None or type(value.value) in (bool, int, float) or value.value in ("", b"")
-        )
-        return repr(value.value) if is_initial else ""
+        kind = type(value.value)
+        is_empty_text = kind in (str, bytes) and not value.value
+        is_number = kind in (bool, int) or (kind is float and math.isfinite(value.value))
+        return repr(value.value) if value.value is None or is_number or is_empty_text else ""
     return container_text(value)
 
 

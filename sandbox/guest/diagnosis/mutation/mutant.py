@@ -14,6 +14,7 @@ _MAX_TEXT = 70
 _QUOTED, _WORD = re.compile("`[^`]*`"), re.compile(r"\w+")
 _EFFECTS = (ast.Expr, ast.Return, ast.Raise, *DEFINITIONS)
 _HOLLOW = "if it returned"
+_DECIDED = "were true", "were false"
 _BLUNT = "without", f"{_HOLLOW} at once"
 READ = (ast.Name, ast.Attribute, ast.Subscript)
 FIRST, AIMED, LIKELY, POSSIBLE, UNLIKELY = range(-2, 3)
@@ -24,9 +25,8 @@ class Mutant:
     """One change: while it is entered, fields of a node have other values.
 
     `code`: syntax trees of the code that it is about; only what is added where `is_added`. `computed_by`: the function whose
-    kept result it computes anew.
-    `is_blunt`: it leaves out an effect as a whole, which often hides a fault that is elsewhere. `is_hollow`: it leaves out all that
-    a function does.
+    kept result it computes anew. `is_forced`: it leaves something out, or decides a condition. `is_blunt`: it leaves out an
+    effect as a whole, which often hides a fault that is elsewhere. `is_hollow`: it leaves out all that a function does.
     """
 
     __slots__ = (
@@ -38,6 +38,7 @@ class Mutant:
         "computed_by",
         "is_added",
         "is_blunt",
+        "is_forced",
         "is_hollow",
         "likelihood",
         "line",
@@ -53,6 +54,7 @@ class Mutant:
         self.computed_by = computed_by
         self.line, self.likelihood = node.lineno, likelihood
         self.is_hollow = text.startswith(_HOLLOW)
+        self.is_forced = text.startswith("without ") or text.endswith(_DECIDED)
         self.is_blunt = text.startswith(_BLUNT) and isinstance(parts[0] if parts else node, _EFFECTS)
 
     @property
@@ -104,6 +106,7 @@ class Joined:
         self.line, self.likelihood = first.line, max(first.likelihood, second.likelihood)
         self.is_hollow = first.is_hollow or second.is_hollow
         self.is_blunt = first.is_blunt or second.is_blunt
+        self.is_forced = first.is_forced or second.is_forced
         self.leaves_out, self.kind = first.leaves_out and second.leaves_out, first.kind
         self.is_added = first.is_added and second.is_added
 

@@ -239,6 +239,7 @@ class MutationObserver:
             "fails_at": "" if child.has_passed else trial.came_to(child),
             "only_here": child.is_only_here,
             "hollow": mutant.is_hollow,
+            "forced": mutant.is_forced,
             "computed_by": self._place_of(mutant.computed_by, definitions),
         }
 
@@ -254,23 +255,26 @@ class MutationObserver:
             return None
         mutants = [mutant for _, _, mutant in passing[:_MAX_TOLD]]
         name, filename, uses = state_uses.find(mutants, passing[0][1].filename, definitions)
-        uses = [(filename, *use) for use in uses] + state_uses.find_elsewhere(
-            f".{name}", filename, definitions
-        )
-        return {"name": name, "uses": self._uses(uses)} if name else None
+        uses = [(filename, *use) for use in uses]
+        uses += state_uses.find_elsewhere(f".{name}", filename, self._of_package(definitions))
+        return {"name": name[:_MAX_NAME], "uses": self._uses(uses)} if name else None
 
     def _beside(self, passing, known, definitions):
         """What else the best changes of one file name, with its uses."""
         best = [(function.filename, mutant) for _, function, mutant in passing[:_MAX_BESIDE]]
+        trees = self._of_package(definitions)
+        if not best or best[0][0] not in trees:
+            return []
         mutants = [mutant for filename, mutant in best if filename == best[0][0]]
-        found = state_uses.find_beside(mutants, best[0][0], known, definitions) if best else []
-        return [{"name": name, "uses": self._uses(uses)} for name, uses in found]
+        found = state_uses.find_beside(mutants, best[0][0], known.split(", "), trees)
+        return [{"name": name[:_MAX_NAME], "uses": self._uses(uses)} for name, uses in found]
+
+    def _of_package(self, definitions):
+        """The syntax trees of the files that are no tests."""
+        return {path: tree for path, tree in definitions.trees.items() if not self.job.is_test_code(path)}
 
     def _uses(self, uses):
-        found = [use for use in uses if not self.job.is_test_code(use[0])]
-        return [
-            dict(self._place(path, line), is_written=written) for path, line, written in found[:_MAX_USES]
-        ]
+        return [dict(self._place(path, line), is_written=written) for path, line, written in uses[:_MAX_USES]]
 
     def _place(self, filename, line):
         return {

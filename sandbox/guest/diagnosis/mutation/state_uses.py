@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections import Counter
 
 from ..sources import binds, changes, is_named, lines_that_change
@@ -14,6 +15,8 @@ from .definitions import assigned_in
 
 _MAX_TOLD, _MAX_NAMES = 40, 12
 _MAX_BESIDE, _MAX_BESIDE_USES = 3, 12
+_MAX_LOOKED_FOR = 8
+"""Names whose uses are looked for."""
 _MAX_ELSEWHERE = 6
 """Lines of other files with a name, up to which it is not one that many things have."""
 
@@ -45,35 +48,37 @@ def find(mutants, filename, definitions):
     return name.lstrip("."), filename, (uses if len(uses) <= _MAX_TOLD else written)[:_MAX_TOLD]
 
 
-def find_beside(mutants, filename, known, definitions):
+def find_beside(mutants, filename, known, trees):
     """[(name, [(name of a file, line, True if it is written there)])] of what else changes of one file name.
 
     Attributes that are not called, those that the file sets and are named like a parameter, and globals that it assigns, other
-    than `known`.
+    than the names `known`. `trees`: {name of a file: its syntax tree}.
     """
-    tree = definitions.trees[filename]
+    tree = trees[filename]
+    named = (one for mutant in mutants for one in _named_in(mutant, tree) if one[0].lstrip(".") not in known)
     found = []
-    for name in dict.fromkeys(name for one in mutants for name in _named_in(one, tree)):
-        if name.lstrip(".") != known and len(found) < _MAX_BESIDE:
-            uses = [(filename, *use) for use in _uses(tree, name)]
-            uses += find_elsewhere(name, filename, definitions)
-            if len(uses) <= _MAX_BESIDE_USES:
-                found.append((name.lstrip("."), uses))
-    return found
+    for name, is_parameter in itertools.islice(dict.fromkeys(named), _MAX_LOOKED_FOR):
+        own = _uses(tree, name)
+        if is_parameter and not any(is_written for _, is_written in own):
+            continue
+        uses = [(filename, *use) for use in own] + find_elsewhere(name, filename, trees)
+        if len(uses) <= _MAX_BESIDE_USES:
+            found.append((name.lstrip("."), uses))
+    return found[:_MAX_BESIDE]
 
 
-def find_elsewhere(name, filename, definitions):
+def find_elsewhere(name, filename, trees):
     """[(name of a file, line, True if it is written there)] of an attribute in other files than one; empty if there are many."""
     found = []
-    is_shared = _is_attribute(name) and not name.startswith(".__")
-    for other, tree in definitions.trees.items() if is_shared else ():
+    is_shared = name[:1] == "." and name[1:].isidentifier() and not name.startswith(".__")
+    for other, tree in trees.items() if is_shared else ():
         if other != filename and len(found) <= _MAX_ELSEWHERE:
             found += [(other, *use) for use in _uses(tree, name)]
     return found if len(found) <= _MAX_ELSEWHERE else []
 
 
 def _named_in(mutant, tree):
-    """Names of attributes, with a dot before each, and of globals in the code of a change."""
+    """Yield (name, True if it is that of a parameter) of attributes, with a dot before each, and of globals that a change is about."""
     nodes = [node for one in mutant.code for node in ast.walk(one)]
     called = {node.func for node in nodes if isinstance(node, ast.Call)}
     assigned = {getattr(target, "id", None) for one in tree.body for target, _ in assigned_in(one)}
@@ -81,12 +86,11 @@ def _named_in(mutant, tree):
     given = set(parameters(around.args)) - {"self", "cls"} if around is not None else set()
     for node in nodes:
         if isinstance(node, ast.Attribute) and node not in called and not _is_class(node.value):
-            yield f".{node.attr}"
+            yield f".{node.attr}", False
         elif isinstance(node, ast.Name) and node.id in given:
-            if any(is_written for _, is_written in _uses(tree, f".{node.id}")):
-                yield f".{node.id}"
+            yield f".{node.id}", True
         elif isinstance(node, ast.Name) and node.id in assigned:
-            yield node.id
+            yield node.id, False
 
 
 def _of_cached(function, definitions):

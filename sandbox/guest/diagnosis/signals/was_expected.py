@@ -65,11 +65,12 @@ def _of_parts(view, actual, expected):
     events, found = view.events, {}
     for event in events.all_stores()[-_MAX_ALL:]:
         site = events.site(event)
-        known, key = (True, site.name) if site.kind == kinds.BASE else events.key_of(event)
+        known, key = events.attribute_at(event)
+        is_item = site.kind == kinds.ITEM
         if known:
-            found.setdefault((site.kind, id(events.value_of[event]), type(key), key), []).append(event)
-    for (kind, _, _, key), several in found.items():
-        name = key if kind == kinds.BASE else "item " + text_of(key)
+            found.setdefault((is_item, id(events.value_of[event]), type(key), key), []).append(event)
+    for (is_item, _, _, key), several in found.items():
+        name = "item " + text_of(key) if is_item else key
         if len(several) > 1:
             yield from _right_then_wrong(_with_values(events, several), right, wrong, 0.1, name)
 
@@ -102,4 +103,4 @@ def _of_key(events, changes, key):
 
 def _is(site, use):
     """True for an attribute or item that is used so."""
-    return site.kind in (kinds.BASE, kinds.ITEM) and site.extra[0] == use
+    return site.kind in kinds.SETTING and site.extra[0] == use
