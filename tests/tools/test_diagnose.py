@@ -14,12 +14,13 @@ import pytest
 from sandbox.errors import NotFound
 from sandbox.session.debugger import Call as PathCall
 from sandbox.session.debugger import Frame, Function, Raised, Source, Variable
-from sandbox.session.diagnosis import Diagnosis, Link, ObjectClass, Place, Recording
+from sandbox.session.diagnosis import Diagnosis, Link, Mutation, ObjectClass, Place, Recording
 from sandbox.session.workspace import Marks
 from tests.tools.calls import answers
 from tests.tools.conftest import MakeRepo
 from tools._diagnosis import render_diagnosis, select_shown
 from tools._excerpts import read_excerpts
+from tools._mutation import is_mending
 from tools._named_places import order_places
 from tools._source_parts import cut_out, find_span
 from tools._stop import StopAnswer
@@ -1407,6 +1408,19 @@ async def test_each_changed_function_is_shown_and_other_lines_with_the_state() -
     ]
 
 
+@pytest.mark.parametrize(
+    ("forced", "only_here", "is_believed"),
+    [(False, False, True), (True, False, True), (False, True, True), (True, True, False)],
+)
+def test_what_decides_a_condition_that_no_passing_test_asks_is_not_believed(
+    forced: bool, only_here: bool, is_believed: bool
+) -> None:
+    place = {"path": "shop.py", "line": 2, "function": "total"}
+    change = {**place, "change": "if `x` were true", "ran": 5, "forced": forced, "only_here": only_here}
+    mutation = Mutation.model_validate({"tried": 9, "passing": 1, "others": 5, "changes": [change]})
+    assert is_mending(mutation.changes, mutation) is is_believed
+
+
 async def test_what_a_long_function_does_with_what_it_is_given_by_a_changed_call() -> None:
     """Its lines with that, and with what is made of it, also where the call has several lines."""
     calling = "def total(memo):\n    return fill(\n        1,\n        memo,\n    )\n\n"
@@ -1482,6 +1496,11 @@ async def test_lines_with_what_else_the_best_changes_name(broken: int, written: 
 @pytest.mark.parametrize(
     ("imports", "told"),
     [
+        ("import os, copy\nfrom . import tax\n", ["shop.py, `copy` among its imports", "1\timport os, copy"]),
+        (
+            "from . import copy\nimport os # import copy\n",
+            ["shop.py, no `copy` among its imports", "2\timport os # import copy"],
+        ),
         ("import os\nimport copy\n", ["shop.py, `copy` among its imports", "2\timport copy"]),
         (
             "from copy import deepcopy\nimport os\n",

@@ -50,6 +50,17 @@ def comparison(found: Diagnosis) -> Comparison:
     return found.comparison
 
 
+def test_operands_of_a_condition_are_no_values_that_differ(diagnose: Diagnose) -> None:
+    tests = HEAD + (
+        "    def test_good(self):\n        self.assertEqual(total([Line(10, 'at')]), 31)\n"
+        "    def test_bad(self):\n        self.assertEqual(total([Line(200, 'at')]), 251)\n"
+    )
+    shop = SHOP.replace("if price > 100:", "if price > 100 and line.country:")
+    seen = comparison(diagnose({"shop.py": shop, "test_shop.py": tests}, BAD, against=GOOD))
+    assert seen.values == []
+    assert [(one.function, one.name, one.here) for one in seen.inputs] == [("Line.__init__", "price", "200")]
+
+
 def test_the_first_condition_at_which_two_tests_part(diagnose: Diagnose) -> None:
     tests = HEAD + (
         "    def test_good(self):\n"

@@ -17,6 +17,28 @@ def kept(found: Diagnosis) -> list[tuple[str, int, int, str]]:
     return [(one.name, one.written.line, one.read.line, one.function) for one in found.recording.kept]
 
 
+def test_an_attribute_that_is_set_by_its_name_and_put_back_is_not_told(diagnose: Diagnose) -> None:
+    shop = """\
+class Converter:
+    def __init__(self):
+        self.mode = 1
+
+def convert(converter, text, name="mode"):
+    old = converter.mode
+    setattr(converter, name, 5)
+    found = text * converter.mode
+    setattr(converter, name, RESTORED)
+    return found
+"""
+    tests = HEAD + (
+        "        converter = Converter()\n        convert(converter, 'a')\n"
+        "        self.assertEqual(convert(converter, 'b') * converter.mode, 'b')\n"
+    )
+    for restored, count in (("old", 0), ("7", 1)):
+        found = diagnose({"shop.py": shop.replace("RESTORED", restored), "test_shop.py": tests}, CASE)
+        assert len([name for name, *_ in kept(found) if name == "converter.mode"]) == count
+
+
 def test_a_mode_that_a_converter_keeps(diagnose: Diagnose) -> None:
     shop = """\
 class Converter:

@@ -1407,6 +1407,22 @@ def test_conditions_are_not_set_to_the_only_outcome_they_had(left_out: int | Non
     assert texts(SETTLED, None) - texts(SETTLED, run) == missing
 
 
+@pytest.mark.parametrize(
+    ("text", "is_forced"),
+    [
+        ("without {}", True),
+        ("if {} were true", True),
+        ("if {} were empty each time", False),
+        ("with {} twice", False),
+    ],
+)
+def test_changes_that_decide_a_condition_or_leave_something_out(text: str, is_forced: bool) -> None:
+    node = ast.parse("a = 1").body[0]
+    mutant = Mutant(node, {}, node, AIMED, text, node)
+    assert mutant.is_forced is is_forced
+    assert Joined(mutant, Mutant(node, {}, node, AIMED, "with {}", node), {}).is_forced is is_forced
+
+
 def test_two_changes_at_once() -> None:
     tree = ast.parse("def f(n):\n    n += 1\n    n += 2\n    return n\n")
     function = tree.body[0]

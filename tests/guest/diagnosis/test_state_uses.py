@@ -114,7 +114,14 @@ def changes(*wanted: str) -> list[Mutant]:
         (["if `self.found` were empty each time", "without `self.width = other.height`"], "found"),
         (["with `self.key` at its end as it was before", "with `1` for `0`", "with `2` for `1`"], "key"),
         (["with `cls.parents.values()` sorted"], "parents"),
-        (["with `self.levels = None` at its end", "without `self.width = other.height`"], "levels"),
+        (
+            [
+                "with `self.levels = None` at its end",
+                "without `self.found[name] = 1`",
+                "if `name not in self.found` were true",
+            ],
+            "levels",
+        ),
         ([], ""),
     ],
 )
@@ -169,6 +176,9 @@ def test_what_else_changes_name_with_its_lines_in_all_files() -> None:
         ("RATE", [("shop.py", 1, True), ("shop.py", 3, False)]),
         ("limit", [("shop.py", 5, True), ("tax.py", 2, True)]),
     ]
+    assert len(state_uses.find_elsewhere(".limit", "shop.py", modules)) == 1
+    many = {**modules, "many.py": ast.parse("order.limit = 1\n" * 6)}
+    assert state_uses.find_elsewhere(".limit", "shop.py", many) == []
     known = state_uses.find_beside(mutants, "shop.py", ["seen"], modules)
     assert [name for name, _ in known] == ["RATE", "limit"]
 
