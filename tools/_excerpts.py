@@ -188,7 +188,7 @@ class _Reader:
         return self._excerpts
 
     def _imports(self) -> list[Excerpt]:
-        """Where a copy would help, whether its file imports `copy`, and else the last one of its imports."""
+        """The import of `copy` in the file of a change by which a copy would help, or the last of the imports there."""
         best = self._changes[0] if self._is_mended else None
         if best is None or best.path not in self._files or not _COPYING.search(_QUOTED.sub("", best.change)):
             return []

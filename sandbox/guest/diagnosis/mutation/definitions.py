@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import ast
-import math
 
 from ..syntax_trees import DEFINITIONS, assigns_each, index_of, own_attribute, parameters, yields
 from .caches import is_cache, is_cached_attribute
@@ -139,10 +138,12 @@ class Definitions:
             self._methods = {}
             for node in self._classes.values():
                 methods = [one for one in node.body if isinstance(one, DEFINITIONS)]
-                known = {(_words_of(one.name), *parameters(one.args)): one.name for one in methods}
-                for (words, *given), longer in known.items():
+                known: dict = {
+                    (_words_of(one.name), tuple(parameters(one.args))): one.name for one in methods
+                }
+                for (words, given), longer in known.items():
                     for index in range(len(words)):
-                        shorter = known.get(((*words[:index], *words[index + 1 :]), *given))
+                        shorter = known.get(((*words[:index], *words[index + 1 :]), given))
                         if shorter is not None:
                             self._methods.setdefault(shorter, set()).add(longer)
                             self._methods.setdefault(longer, set()).add(shorter)
@@ -388,7 +389,7 @@ def initial_text(value):
     if isinstance(value, ast.Constant):
         kind = type(value.value)
         is_empty_text = kind in (str, bytes) and not value.value
-        is_number = kind in (bool, int) or (kind is float and math.isfinite(value.value))
+        is_number = kind in (bool, int) or (kind is float and "inf" not in repr(value.value))
         return repr(value.value) if value.value is None or is_number or is_empty_text else ""
     return container_text(value)
 

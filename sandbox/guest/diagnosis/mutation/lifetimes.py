@@ -88,8 +88,9 @@ def _handed_over(statement):
         value = value.args[0]
     if isinstance(value, ast.Call) and getattr(value.func, "attr", None) == "copy":
         value = value.func.value
-    is_given = value is not None and own_attribute(value) and not any(map(own_attribute, statement.targets))
-    return value.attr if is_given else ""
+    if value is None or not own_attribute(value) or any(map(own_attribute, statement.targets)):
+        return ""
+    return value.attr
 
 
 def _reset_by(statement, initial):

@@ -260,7 +260,7 @@ class MutationObserver:
         return {"name": name[:_MAX_NAME], "uses": self._uses(uses)} if name else None
 
     def _beside(self, passing, known, definitions):
-        """What else the best changes of one file name, with its uses."""
+        """Names and uses of all else that the best changes of one file are about."""
         best = [(function.filename, mutant) for _, function, mutant in passing[:_MAX_BESIDE]]
         trees = self._of_package(definitions)
         if not best or best[0][0] not in trees:

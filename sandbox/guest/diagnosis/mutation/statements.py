@@ -145,8 +145,9 @@ def _loses_entry(one):
         is_removed = (call.func.attr, len(call.args)) in (("pop", 2), ("discard", 1))
         return call.func.value if is_removed and isinstance(call.func.value, ast.Attribute) else None
     target = one.targets[0] if isinstance(one, ast.Delete) and len(one.targets) == 1 else None
-    is_entry = isinstance(target, ast.Subscript) and isinstance(target.value, ast.Attribute)
-    return target.value if is_entry and not isinstance(index_of(target), ast.Slice) else None
+    if not isinstance(target, ast.Subscript) or isinstance(index_of(target), ast.Slice):
+        return None
+    return target.value if isinstance(target.value, ast.Attribute) else None
 
 
 def _filling(value):
