@@ -68,6 +68,8 @@ _MAX_SOUGHT, _MAX_LINES = 40, 80
 """Functions among which these are sought; lines of one, with its docstring."""
 _MAX_STATEMENT = 20
 """Lines of a statement whose calls are looked for."""
+_MAX_BOUND = 2
+"""Last lines that set the variables of a changed one whose calls are told."""
 _MAX_NAMED = 10
 """Lines of a function that are looked at for what they depend on."""
 _MAX_USES, _MAX_BESIDE, _MAX_USE = 8, 5, 90
@@ -158,8 +160,8 @@ class _Reader:
         self._files: dict[str, tuple[list[str], Marks]] = {}
         self._excerpts: list[Excerpt] = []
         self._seen: set[tuple[str, tuple[int, int]]] = set()
-        self._calling: set[tuple[str, int]] = set()
-        """Lines whose calls say what a change does: the changed ones, and where one of their variables is set."""
+        self._calling: dict[tuple[str, int], int] = {}
+        """Lines whose calls say what a change does -> 0 for the changed ones, more for those before that set their variables."""
 
     async def read(self) -> list[Excerpt]:
         """Read the wanted functions, short ones around them, and other lines with the state that changes are about."""
@@ -323,17 +325,17 @@ class _Reader:
 
         Of lines on which named ones depend, before the other lines of the first functions shown.
         """
-        about = [(one.path, one.line) for one in self._changes]
-        about += [line for one in self._changes if (line := self._bound_before(one)) is not None]
-        self._calling = {
-            (path, each) for path, line in about for each in self._lines_of_statement(path, line)
-        }
+        for one in self._changes:
+            for rank, (path, line) in enumerate(self._lines_of_change(one)):
+                for each in self._lines_of_statement(path, line):
+                    self._calling.setdefault((path, each), rank)
         about = [line for places in self._wanted[:_AT_LENGTH] for line in self._lines_about(places)]
         about += [line for one in self._excerpts[:_AT_LENGTH] for line in one.lines()]
         order = {line: number for number, line in reversed(list(enumerate(about)))}
         called = [one for one in self._helpers if (one.by.path, one.by.line) in order]
         called.sort(key=lambda one: order[one.by.path, one.by.line])
         by_change = [one for one in called if self._is_called_by_change(one)]
+        by_change.sort(key=lambda one: self._calling[one.by.path, one.by.line])
         others = [] if self._is_mended else [one for one in called if one not in by_change]
         return [*by_change, *self._callers, *others]
 
@@ -344,17 +346,18 @@ class _Reader:
         return range(line, max(line, first.last if first else line) + 1)
 
     def _is_called_by_change(self, one: Helper) -> bool:
-        """True if a changed line calls it, or the last line before it that sets one of its variables."""
+        """True if a changed line calls it, or one of the last lines before it that set one of its variables."""
         return (one.by.path, one.by.line) in self._calling
 
-    def _bound_before(self, change: CodeChange) -> tuple[str, int] | None:
-        """The last line before a change, in its function, that sets a variable of it."""
+    def _lines_of_change(self, change: CodeChange) -> list[tuple[str, int]]:
+        """A changed line, and the last lines before it, in its function, that set its variables, the nearest first."""
+        lines = [(change.path, change.line)]
         span = find_span(change, *self._files[change.path]) if change.path in self._files else None
         if span is None or not span[0] < change.line <= span[1]:
-            return None
+            return lines
         source, index = list(clipped(self._files[change.path][0], *span)), change.line - span[0]
-        before = [one for one in find_bindings(source, index) if one < index]
-        return (change.path, span[0] + max(before)) if before else None
+        before = {one for one in find_bindings(source, index, _MAX_BOUND) if one < index}
+        return lines + [(change.path, span[0] + one) for one in sorted(before, reverse=True)[:_MAX_BOUND]]
 
     def _lines_about(self, places: Sequence[Place]) -> Iterator[tuple[str, int]]:
         """(path, line) of the headers of blocks around the places in a function, of these, and where their names are bound.
@@ -404,11 +407,10 @@ class _Reader:
                 left -= 1
 
     def _calls(self, change: CodeChange, called: Helper) -> bool:
-        """True if the changed line, or the one that sets a variable of it, calls a function."""
-        at = (change.path, change.line), self._bound_before(change)
+        """True if the changed line, or one that sets a variable of it, calls a function."""
         return any(
             path == called.by.path and called.by.line in self._lines_of_statement(path, line)
-            for path, line in filter(None, at)
+            for path, line in self._lines_of_change(change)
         )
 
     def _lines_with_given(self, called: Helper, first: int, last: int) -> list[int]:

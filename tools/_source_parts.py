@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 
 from sandbox.session.diagnosis import Link, ObjectClass, Place
 from sandbox.session.workspace import Marks
@@ -240,8 +241,8 @@ def _depth(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def find_bindings(lines: Sequence[str], used: int) -> Iterator[int]:
-    """Index of the last line above `used` that binds each name that this line uses, and of the last one below it in a loop.
+def find_bindings(lines: Sequence[str], used: int, most: int = 1) -> Iterator[int]:
+    """Index of the last lines above `used`, so many, that bind each name of this line, and of those below it in a loop.
 
     Lines of a docstring may look like one: `other: the order`.
     """
@@ -251,9 +252,7 @@ def find_bindings(lines: Sequence[str], used: int) -> Iterator[int]:
         above, below = range(used - 1, max(0, used - _MAX_ABOVE), -1), range(end - 1, used, -1)
         for indexes in (above, below):
             named = (one for one in indexes if name in lines[one] and one not in told)
-            found = next((one for one in named if _binds(lines[one], name)), None)
-            if found is not None:
-                yield found
+            yield from islice((one for one in named if _binds(lines[one], name)), most)
 
 
 def _end_of_loop(lines: Sequence[str], used: int) -> int:

@@ -1259,6 +1259,20 @@ async def test_beside_a_change_that_harms_no_other_test_one_short_function_is_sh
     assert [one.function for one in excerpts] == told
 
 
+async def test_what_sets_the_variable_of_a_changed_line_in_another_branch_is_told() -> None:
+    source = (
+        "def total(lines):\n    if lines:\n        found = first(lines)\n    else:\n        found = [0]\n"
+        "    return found.pop()\n\ndef first(lines):\n    return lines\n\n"
+    )
+    changed = {"path": "shop.py", "line": 6, "function": "total"}
+    helper = {"path": "shop.py", "function": "first", "line": 8, "by": {**changed, "line": 3}}
+    mutation = {"tried": 1, "passing": 1, "others": 2, "changes": [{**changed, "change": "…", "ran": 2}]}
+    found = Diagnosis.model_validate({"recording": {"helpers": [helper]}, "mutation": mutation})
+    session = Workspace(shop=source + "# more\n" * 500)
+    excerpts = await read_excerpts(session, found, [], 3000)  # type: ignore[arg-type] - all that it uses of one
+    assert [one.function for one in excerpts] == ["total", "first"]
+
+
 @pytest.mark.parametrize(("length", "broken", "is_shown"), [(14, 0, True), (15, 0, False), (14, 1, False)])
 async def test_a_docstring_of_the_function_that_is_mostly_the_cause_is_shown(
     length: int, broken: int, is_shown: bool
