@@ -160,8 +160,8 @@ class _Reader:
         self._files: dict[str, tuple[list[str], Marks]] = {}
         self._excerpts: list[Excerpt] = []
         self._seen: set[tuple[str, tuple[int, int]]] = set()
-        self._calling: dict[tuple[str, int], int] = {}
-        """Lines whose calls say what a change does -> 0 for the changed ones, more for those before that set their variables."""
+        self._calling: dict[tuple[str, int], list[tuple[int, CodeChange]]] = {}
+        """Lines whose calls say what changes do -> these, with 0 for changed lines, more for those before that set their variables."""
 
     async def read(self) -> list[Excerpt]:
         """Read the wanted functions, short ones around them, and other lines with the state that changes are about."""
@@ -183,7 +183,7 @@ class _Reader:
             self._excerpts += _other_uses(self._state, self._lines_told(), _MAX_USES)
         for state in self._beside:
             self._excerpts += _other_uses(state, self._lines_told(), _MAX_BESIDE)
-        self._excerpts += self._imports()
+        self._excerpts += await in_thread(self._imports)
         if self._is_mended:
             for callers in (self._callers, self._of_second):
                 self._excerpts += _calls_told(callers, self._lines_told().union(self._shown))
@@ -195,14 +195,13 @@ class _Reader:
         if best is None or best.path not in self._files or not _COPYING.search(_QUOTED.sub("", best.change)):
             return []
         lines = self._files[best.path][0]
-        imports = [number for number, line in enumerate(lines, 1) if _IMPORT.match(line)]
-        copying = [number for number, line in enumerate(lines, 1) if _COPY.match(line)]
-        found = copying[:1] or imports[-1:]
-        told = {line for path, line in self._lines_told() if path == best.path}
-        if not found or told.issuperset(found):
+        copying = next((number for number, line in enumerate(lines, 1) if _COPY.match(line)), 0)
+        last = max((number for number, line in enumerate(lines, 1) if _IMPORT.match(line)), default=0)
+        number = copying or last
+        if not number or (best.path, number) in self._lines_told():
             return []
         head = f"{best.path}, {'' if copying else 'no '}`copy` among its imports"
-        line = number_lines(list(clipped(lines, found[0], found[0])), found[0])
+        line = number_lines(list(clipped(lines, number, number)), number)
         return [Excerpt(best.path, head, f"{head}\n{line}")]
 
     def _is_long(self, place: Place) -> bool:
@@ -328,14 +327,14 @@ class _Reader:
         for one in self._changes:
             for rank, (path, line) in enumerate(self._lines_of_change(one)):
                 for each in self._lines_of_statement(path, line):
-                    self._calling.setdefault((path, each), rank)
+                    self._calling.setdefault((path, each), []).append((rank, one))
         about = [line for places in self._wanted[:_AT_LENGTH] for line in self._lines_about(places)]
         about += [line for one in self._excerpts[:_AT_LENGTH] for line in one.lines()]
         order = {line: number for number, line in reversed(list(enumerate(about)))}
         called = [one for one in self._helpers if (one.by.path, one.by.line) in order]
         called.sort(key=lambda one: order[one.by.path, one.by.line])
         by_change = [one for one in called if self._is_called_by_change(one)]
-        by_change.sort(key=lambda one: self._calling[one.by.path, one.by.line])
+        by_change.sort(key=lambda one: self._calling[one.by.path, one.by.line][0][0])
         others = [] if self._is_mended else [one for one in called if one not in by_change]
         return [*by_change, *self._callers, *others]
 
@@ -406,16 +405,9 @@ class _Reader:
                 yield Excerpt(one.path, one.function, _with_results(text, one))
                 left -= 1
 
-    def _calls(self, change: CodeChange, called: Helper) -> bool:
-        """True if the changed line, or one that sets a variable of it, calls a function."""
-        return any(
-            path == called.by.path and called.by.line in self._lines_of_statement(path, line)
-            for path, line in self._lines_of_change(change)
-        )
-
     def _lines_with_given(self, called: Helper, first: int, last: int) -> list[int]:
         """The lines of a function that a changed line calls with the names that this change is about, or what is made of them."""
-        changes = [one for one in self._changes if self._calls(one, called)]
+        changes = [one for _, one in self._calling[called.by.path, called.by.line]]
         quoted = [found[1] for one in changes if (found := _QUOTED.search(one.change))]
         names = {name for text in quoted for name in _NAME.findall(text)} - {"self", "cls"}
         lines = list[int]()

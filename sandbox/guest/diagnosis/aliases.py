@@ -202,11 +202,20 @@ def change_name(events, change):
     """Name through which a container is changed at an event, or an attribute is set by its name: `order.lines`."""
     site = events.site(change)
     if site.kind == kinds.SETATTR:
-        name = events.key_of(change)[1]
+        _, name = events.attribute_at(change)
         return "{}.{}".format(site.name.rpartition(".")[0], name[:_MAX_NAME] if type(name) is str else "…")
     if site.kind == kinds.BASE:
         return site.extra[1] if type(site.extra[1]) is str else site.name
     return site.name
+
+
+def name_of(events, write):
+    """The written state: `self.charset`, `options`, `self.cache[…]`."""
+    site = events.site(write)
+    if site.kind == kinds.ITEM:
+        return f"{site.name}[…]"
+    stored = events.stored_value_event(write) if site.kind == kinds.BASE else None
+    return change_name(events, write) if stored is None else events.site(stored).name
 
 
 def change_text(events, change):
@@ -273,14 +282,11 @@ _ADDING = frozenset(("append", "add", "insert", "appendleft", "setdefault"))
 
 
 def _add_stored(events, event, add):
-    site, stored = events.site(event), events.stored_value_event(event)
+    stored = events.stored_value_event(event)
     if stored is None:
         return
     value, owner = events.value_of[stored], id(events.value_of[event])
-    if site.kind == kinds.ITEM:
-        name = f"{site.name}[…]"
-    else:
-        name = events.site(stored).name if site.kind == kinds.BASE else change_name(events, event)
+    name = name_of(events, event)
     add(value, event, owner, name)
     if type(value) is tuple:
         for item in value[:8]:

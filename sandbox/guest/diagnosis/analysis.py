@@ -291,7 +291,7 @@ class _Analysis:
 
     def _other_writers(self, write, read):
         """Further functions of the file that set or change the same global or attribute."""
-        written, name = self._events.site(write), kept_state.name_of(self._events, write).partition("[")[0]
+        written, name = self._events.site(write), aliases.name_of(self._events, write).partition("[")[0]
         owner, dot, rest = name.rpartition(".")
         if not (owner or kept_state.is_global(self._events, write)):
             return []  # local, though its object is kept elsewhere
@@ -335,7 +335,7 @@ class _Analysis:
 
     def _line_of_class_attribute(self, write):
         """Line at which a class sets the written attribute for all its instances; 0 if it doesn't."""
-        owner, _, rest = kept_state.name_of(self._events, write).partition(".")
+        owner, _, rest = aliases.name_of(self._events, write).partition(".")
         scope = self._events.site(write).scope
         if owner not in ("self", "cls"):
             return 0

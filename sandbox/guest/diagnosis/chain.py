@@ -116,19 +116,18 @@ def _link(events, event, place):
     kind = site.kind
     name = site.name
     shown = text_of(value)
-    if kind in (kinds.BASE, kinds.ITEM):
+    if kind in kinds.SETTING:
         if site.extra[0] == "load" or site.extra[0] == "method":
             return None
         if site.extra[0] == "mutate" and not is_container(value):
             return None
         stored = events.stored_value_event(event)
-        name = _change(events, event) if stored is None else events.site(stored).name
+        if kind == kinds.SETATTR:
+            name = change_name(events, event)
+        else:
+            name = _change(events, event) if stored is None else events.site(stored).name
         if stored is not None and events.site(stored).kind == kinds.AUGMENTED:
             name += " by"
-        shown = "" if stored is None else text_of(events.value_of[stored])
-    elif kind == kinds.SETATTR:
-        stored = events.stored_value_event(event)
-        name = change_name(events, event)
         shown = "" if stored is None else text_of(events.value_of[stored])
     elif kind == kinds.TEST:
         name = "condition"

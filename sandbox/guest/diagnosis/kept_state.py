@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import sites as kinds
-from .aliases import change_name
+from .aliases import name_of
 from .events import is_atom, is_container, is_same
 from .safe_values import text_of
 from .slicing import arguments_of
@@ -225,15 +225,6 @@ def full_name_of(events, write, read):
         return name
     is_known, key = events.key_of(write)
     return f"{name[:-3]}[{text_of(key)}]" if is_known and events.key_of(read)[0] else name
-
-
-def name_of(events, write):
-    """The written state: `self.charset`, `options`, `self.cache[…]`."""
-    site = events.site(write)
-    if site.kind == kinds.ITEM:
-        return f"{site.name}[…]"
-    stored = events.stored_value_event(write) if site.kind == kinds.BASE else None
-    return change_name(events, write) if stored is None else events.site(stored).name
 
 
 def value_text(events, write):

@@ -21,6 +21,8 @@ from .syntax_trees import (
     has_docstring,
     imported_modules,
     index_of,
+    is_frames_own,
+    is_of_attribute,
     is_of_pytest,
     leaves_block,
     mentions_pytest,
@@ -42,7 +44,6 @@ _PURE = frozenset(
     " sorted str sum type zip".split()
 )
 """Builtins whose result is a part of the expression around them."""
-_OF_FRAME = frozenset("super locals vars globals dir eval exec".split())
 _OF_KEYS = sites.MUTATORS | {"get"}
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
@@ -368,7 +369,7 @@ class _Module(ast.NodeTransformer):
             return node
         if isinstance(node.value, ast.Name) and node.value.id in self._imported:
             return node
-        if _is_frames_own(node.value) or mentions_pytest(node.value, deep=False):
+        if is_frames_own(node.value) or mentions_pytest(node.value, deep=False):
             return node
         node.value = self._base(node.value, sites.BASE, node.attr, ("load", None))
         return node
@@ -379,9 +380,9 @@ class _Module(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node):
-        if _is_frames_own(node):
+        if is_frames_own(node):
             return node
-        if _is_of_attribute(node):
+        if is_of_attribute(node):
             return self._attribute_call(node)
         whole, self._whole = self._whole is node, None
         pure = isinstance(node.func, ast.Name) and node.func.id in _PURE
@@ -419,7 +420,7 @@ class _Module(ast.NodeTransformer):
         target, name, *rest = node.args
         attribute = constant_value(name)
         text = f"{short_text(target)}.{attribute if isinstance(attribute, str) else '…'}"
-        is_set = _called_name(node) != "getattr"
+        is_set = getattr(node.func, "id", "") != "getattr"
         if not is_set and isinstance(attribute, str):
             node.args[0] = self._base(target, sites.BASE, attribute, ("load", None))
             self._default(node, self._deps[-1])
@@ -449,7 +450,7 @@ class _Module(ast.NodeTransformer):
     def _method(self, func):
         if isinstance(func.value, ast.Name) and func.value.id in self._imported:
             return func
-        if _is_frames_own(func.value) or mentions_pytest(func.value, deep=False):
+        if is_frames_own(func.value) or mentions_pytest(func.value, deep=False):
             return func
         use = "mutate" if func.attr in sites.MUTATORS else "method"
         text = short_text(func.value)
@@ -597,28 +598,6 @@ def _call(function, arguments):
 
 def _qualified(scope, name):
     return name if scope.parent is None else f"{scope.name}.{name}"
-
-
-def _called_name(node):
-    """The name of a function that is called by it alone, or the last part of a dotted one."""
-    return getattr(node.func, "id", None) or getattr(node.func, "attr", "")
-
-
-def _is_of_attribute(node):
-    """True for `getattr(…)`, `setattr(…)` and `object.__setattr__(…)` of a given object."""
-    if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
-        return False
-    if isinstance(node.func, ast.Name):
-        return len(node.args) in {"getattr": (2, 3), "setattr": (3,)}.get(node.func.id, ())
-    is_of_object = isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") == "object"
-    return is_of_object and node.func.attr == "__setattr__" and len(node.args) == 3
-
-
-def _is_frames_own(node):
-    """True for `super()` and the like, which depend on the frame that calls them."""
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-        return False
-    return node.func.id in _OF_FRAME and not (node.func.id == "exec" and len(node.args) > 1)
 
 
 __all__ = ["CAUGHT", "ENTER", "FRAME", "RECORD", "Rewriter"]

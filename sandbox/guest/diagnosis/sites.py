@@ -11,22 +11,7 @@ STORE, RETURN, YIELD, CALL, ARGUMENT, PARAMETER, ENTER = (
     "parameter",
     "enter",
 )
-(
-    BASE,
-    ITEM,
-    KEY,
-    ITERABLE,
-    ELEMENT,
-    TEST,
-    AUGMENTED,
-    BRANCH,
-    CAUGHT,
-    SOUGHT,
-    ASKED,
-    OPERAND,
-    SETATTR,
-    GETATTR,
-) = (
+BASE, ITEM, KEY, ITERABLE, ELEMENT, TEST, AUGMENTED, BRANCH, CAUGHT, SOUGHT, ASKED = (
     "base",
     "item",
     "key",
@@ -38,10 +23,8 @@ STORE, RETURN, YIELD, CALL, ARGUMENT, PARAMETER, ENTER = (
     "caught",
     "sought",
     "asked",
-    "operand",
-    "setattr",
-    "getattr",
 )
+OPERAND, SETATTR, GETATTR = "operand", "setattr", "getattr"
 SETTING = (BASE, ITEM, SETATTR)
 """Of these an attribute or an item may be set."""
 ASIDES = (SOUGHT, ASKED, OPERAND)

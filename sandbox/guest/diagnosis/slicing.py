@@ -108,24 +108,24 @@ def _rejected(events, event, choices):
 
     The operand that was evaluated last decides; if it did not end a condition, or a value of booleans, all of them do.
     """
-    frame = events.frame_of[event]
     for is_or, operands in choices:
         if is_or is None:
             deciding = _taken(events, event, operands[0][0])
         else:
-            deciding = _deciding(events, event, is_or, [number for number, *_ in operands], frame)
+            deciding = _deciding(events, event, is_or, operands)
         for index, (_, deps, inner) in enumerate(operands):
             yield from _rejected(events, event, inner) if index in deciding else deps
 
 
-def _deciding(events, event, is_or, numbers, frame):
-    """Indexes of the operands of an `and` or `or`, with these sites, that decided its value."""
-    last = [events.last_of_site(number, frame, event) for number in numbers]
+def _deciding(events, event, is_or, operands):
+    """Indexes of the operands of an `and` or `or` that decided its value."""
+    frame = events.frame_of[event]
+    last = [events.last_of_site(number, frame, event) for number, *_ in operands]
     ran = [at for at in last if at is not None and last[0] is not None and at >= last[0]]
     if not ran:
-        return range(len(numbers))
+        return range(len(operands))
     values = [events.value_of[at] for at in ran]
-    is_ended = len(ran) < len(numbers) or (is_atom(values[-1]) and bool(values[-1]) is is_or)
+    is_ended = len(ran) < len(operands) or (is_atom(values[-1]) and bool(values[-1]) is is_or)
     is_condition = events.site(event).kind == kinds.TEST or all(type(value) is bool for value in values)
     return range(len(ran)) if is_condition and not is_ended else (len(ran) - 1,)
 
@@ -161,10 +161,7 @@ def _part(events, number, frame, event):
         return
     if part.kind == kinds.BRANCH and found < (events.last_of_site(part.extra, frame, event) or 0):
         return  # the other one was taken
-    if part.kind == kinds.BASE and part.extra[0] == "load":
-        yield from _attribute(events, found, part.name, event)
-        return
-    if part.kind == kinds.GETATTR:
+    if part.kind == kinds.GETATTR or part.kind == kinds.BASE and part.extra[0] == "load":
         known, name = events.attribute_at(found)
         yield from _attribute(events, found, name, event) if known else ((found, 1),)
         return

@@ -235,12 +235,18 @@ def binds(function, name):
 
 def changes(node, name):
     """True if an expression sets or changes the global `seen`, or the attribute `.seen` of anything."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
-        return is_named(node.func.value, name)
+    return is_named(changed_by(node), name)
+
+
+def changed_by(node):
+    """The name or attribute that an expression sets, or the container that it changes; None if it does neither."""
+    if isinstance(node, ast.Call):
+        method = node.func
+        return method.value if isinstance(method, ast.Attribute) and method.attr in MUTATORS else None
     if isinstance(node, ast.Subscript):
-        return not isinstance(node.ctx, ast.Load) and is_named(node.value, name)
-    is_name = isinstance(node, (ast.Name, ast.Attribute))
-    return is_name and not isinstance(node.ctx, ast.Load) and is_named(node, name)
+        return None if isinstance(node.ctx, ast.Load) else node.value
+    is_set = isinstance(node, (ast.Name, ast.Attribute)) and not isinstance(node.ctx, ast.Load)
+    return node if is_set else None
 
 
 def is_named(node, name):

@@ -10,6 +10,7 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 RECORD = "_@record"
 """Name of the function that records a value."""
 _OF_PYTEST = ("@py_format", "@pytest_ar", "@py_builtins")
+_OF_FRAME = frozenset("super locals vars globals dir eval exec".split())
 _MAX_BITS = 1000
 """Of an integer in the source whose text is told."""
 
@@ -164,3 +165,20 @@ def place_like(node, like):
             ast.copy_location(part, like)
         waiting += ast.iter_child_nodes(part)
     return node
+
+
+def is_of_attribute(node):
+    """True for `getattr(…)`, `setattr(…)` and `object.__setattr__(…)` of a given object."""
+    if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
+        return False
+    if isinstance(node.func, ast.Name):
+        return len(node.args) in {"getattr": (2, 3), "setattr": (3,)}.get(node.func.id, ())
+    is_of_object = isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") == "object"
+    return is_of_object and node.func.attr == "__setattr__" and len(node.args) == 3
+
+
+def is_frames_own(node):
+    """True for `super()` and the like, which depend on the frame that calls them."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+        return False
+    return node.func.id in _OF_FRAME and not (node.func.id == "exec" and len(node.args) > 1)

@@ -1,4 +1,4 @@
-"""What a value is made of: which operands decided it, and which attributes were set or read by their names."""
+"""Values and what they are made of: operands that decided them, and attributes that were set or read by their names."""
 
 from __future__ import annotations
 

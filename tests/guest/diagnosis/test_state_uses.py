@@ -170,16 +170,16 @@ def test_what_else_changes_name_with_its_lines_in_all_files() -> None:
     node = modules["shop.py"].body[1]
     assert isinstance(node, ast.FunctionDef)
     mutants = [Mutant(node, {}, one, 0, "without {}", one) for one in node.body[:2]]
-    found = state_uses.find_beside(mutants, "shop.py", [""], modules)
+    found = state_uses.find_beside(mutants, "shop.py", [""], Definitions(modules), [*modules])
     assert found == [
         ("seen", [("shop.py", 3, True), ("tax.py", 3, False)]),
         ("RATE", [("shop.py", 1, True), ("shop.py", 3, False)]),
         ("limit", [("shop.py", 5, True), ("tax.py", 2, True)]),
     ]
-    assert len(state_uses.find_elsewhere(".limit", "shop.py", modules)) == 1
+    assert len(state_uses.find_elsewhere(".limit", "shop.py", Definitions(modules), [*modules])) == 1
     many = {**modules, "many.py": ast.parse("order.limit = 1\n" * 6)}
-    assert state_uses.find_elsewhere(".limit", "shop.py", many) == []
-    known = state_uses.find_beside(mutants, "shop.py", ["seen"], modules)
+    assert state_uses.find_elsewhere(".limit", "shop.py", Definitions(many), [*many]) == []
+    known = state_uses.find_beside(mutants, "shop.py", ["seen"], Definitions(modules), [*modules])
     assert [name for name, _ in known] == ["RATE", "limit"]
 
 

@@ -20,6 +20,7 @@ _MAKERS = "dict", "list", "set", "deque", "OrderedDict", "Counter", "bytearray"
 _MAX_ALIKE = 3
 """Names that one may have been mistaken for."""
 _MAX_WORDS = 10
+"""Words of a method's name that are compared with those of others."""
 _PROPERTIES = ("property", "cached_property")
 
 
@@ -33,6 +34,8 @@ class Definitions:
         self._filenames = {}
         """Function -> name of its file."""
         self._left_empty = self._fields = self._methods = self._below = None
+        self.attribute_uses = {}
+        """Name of a file -> uses of the attributes in it, of those files for which they were asked."""
         self.cached = {}
         """Name of functions -> [(syntax tree of one, line of its decorator that keeps its results)]."""
         self.cached_attributes = {}
@@ -117,9 +120,9 @@ class Definitions:
         Empty if there are many: they are of a kind, not mistaken for each other.
         """
         found = [one for fields in self._fields_of_classes if name in fields for one in fields]
-        alike = {one for one in found if _is_ending(one, name) or _is_ending(name, one)}
-        alike = sorted(alike | self._methods_alike.get(name, set()))
-        return alike if len(alike) <= _MAX_ALIKE else []
+        fields = {one for one in found if _is_ending(one, name) or _is_ending(name, one)}
+        alike = fields | self._methods_alike.get(name, set())
+        return sorted(alike) if len(alike) <= _MAX_ALIKE else []
 
     def has_field(self, name):
         """True if objects of one of the classes have an attribute of that name."""

@@ -9,8 +9,8 @@ import copy
 
 from ..syntax_trees import DEFINITIONS
 from .mutant import AIMED, FIRST, Mutant, blocks_in, read_of
+from .statements import MOVABLE
 
-_COMPOUND = ast.For, ast.While, ast.With, ast.Try
 _MAX_DISTANCE = 12
 """Statements by which a variable is computed later."""
 _MAX_LATER = 3
@@ -75,7 +75,7 @@ def _computed_later(owner, field, block, index, executed):
     for at in range(index + 1, min(index + 1 + _MAX_DISTANCE, len(block)) if own else 0):
         if own.intersection(each.id for each in ast.walk(block[at]) if isinstance(each, ast.Name)):
             break
-        is_next = at == index + 1 and not isinstance(block[at], _COMPOUND)  # they are exchanged anyway
+        is_next = at == index + 1 and isinstance(block[at], MOVABLE)  # they are exchanged anyway
         if block[at].lineno in executed and (names - own).intersection(_bound_in(block[at])) and not is_next:
             changing.append(at)
     for at in changing[: -_MAX_LATER - 1 : -1]:

@@ -160,10 +160,12 @@ class MutationObserver:
         trial.wait_for_last()
         result.update(tried=attempts.number, **self._told(attempts.tried, [], trial, definitions))
         self.job.write(result)
+        alone = attempts.number
         further = try_together(attempts, trial, plan)
         trial.end()
-        result.update(tried=attempts.number, **self._told(attempts.tried, further, trial, definitions))
-        self.job.write(result)
+        if attempts.number > alone:
+            result.update(tried=attempts.number, **self._told(attempts.tried, further, trial, definitions))
+            self.job.write(result)
 
     def _problem(self):
         """Why changed code can't be tried; "" if it can."""
@@ -256,22 +258,22 @@ class MutationObserver:
         mutants = [mutant for _, _, mutant in passing[:_MAX_TOLD]]
         name, filename, uses = state_uses.find(mutants, passing[0][1].filename, definitions)
         uses = [(filename, *use) for use in uses]
-        uses += state_uses.find_elsewhere(f".{name}", filename, self._of_package(definitions))
+        uses += state_uses.find_elsewhere(f".{name}", filename, definitions, self._of_package(definitions))
         return {"name": name[:_MAX_NAME], "uses": self._uses(uses)} if name else None
 
     def _beside(self, passing, known, definitions):
         """Names and uses of all else that the best changes of one file are about."""
         best = [(function.filename, mutant) for _, function, mutant in passing[:_MAX_BESIDE]]
-        trees = self._of_package(definitions)
-        if not best or best[0][0] not in trees:
+        filenames = self._of_package(definitions)
+        if not best or best[0][0] not in filenames:
             return []
         mutants = [mutant for filename, mutant in best if filename == best[0][0]]
-        found = state_uses.find_beside(mutants, best[0][0], known.split(", "), trees)
+        found = state_uses.find_beside(mutants, best[0][0], known.split(", "), definitions, filenames)
         return [{"name": name[:_MAX_NAME], "uses": self._uses(uses)} for name, uses in found]
 
     def _of_package(self, definitions):
-        """The syntax trees of the files that are no tests."""
-        return {path: tree for path, tree in definitions.trees.items() if not self.job.is_test_code(path)}
+        """Names of the files that are no tests."""
+        return [filename for filename in definitions.trees if not self.job.is_test_code(filename)]
 
     def _uses(self, uses):
         return [dict(self._place(path, line), is_written=written) for path, line, written in uses[:_MAX_USES]]

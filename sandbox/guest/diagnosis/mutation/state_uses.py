@@ -8,7 +8,7 @@ import ast
 import itertools
 from collections import Counter
 
-from ..sources import binds, changes, is_named, lines_that_change
+from ..sources import binds, changed_by, changes, is_named, lines_that_change
 from ..syntax_trees import DEFINITIONS, own_attribute, parameters
 from .caches import is_cached_attribute
 from .definitions import assigned_in
@@ -43,37 +43,35 @@ def find(mutants, filename, definitions):
         or next(_own_state(mutants[:1], filename, definitions), None)
     )
     filename, name = found or (filename, "")
-    uses = _uses(definitions.trees.get(filename), name)
+    uses = _uses(definitions, filename, name)
     written = [one for one in uses if one[1]]
     return name.lstrip("."), filename, (uses if len(uses) <= _MAX_TOLD else written)[:_MAX_TOLD]
 
 
-def find_beside(mutants, filename, known, trees):
+def find_beside(mutants, filename, known, definitions, filenames):
     """[(name, [(name of a file, line, True if it is written there)])] of what else changes of one file name.
 
     Attributes that are not called, those that the file sets and are named like a parameter, and globals that it assigns, other
-    than the names `known`. `trees`: {name of a file: its syntax tree}.
+    than the names `known`. `filenames`: names of the files whose lines are told.
     """
-    tree = trees[filename]
+    tree = definitions.trees[filename]
     named = (one for mutant in mutants for one in _named_in(mutant, tree) if one[0].lstrip(".") not in known)
     found = []
     for name, is_parameter in itertools.islice(dict.fromkeys(named), _MAX_LOOKED_FOR):
-        own = _uses(tree, name)
+        own = _uses(definitions, filename, name)
         if is_parameter and not any(is_written for _, is_written in own):
             continue
-        uses = [(filename, *use) for use in own] + find_elsewhere(name, filename, trees)
+        uses = [(filename, *use) for use in own] + find_elsewhere(name, filename, definitions, filenames)
         if len(uses) <= _MAX_BESIDE_USES:
             found.append((name.lstrip("."), uses))
     return found[:_MAX_BESIDE]
 
 
-def find_elsewhere(name, filename, trees):
+def find_elsewhere(name, filename, definitions, filenames):
     """[(name of a file, line, True if it is written there)] of an attribute in other files than one; empty if there are many."""
-    found = []
-    is_shared = name[:1] == "." and name[1:].isidentifier() and not name.startswith(".__")
-    for other, tree in trees.items() if is_shared else ():
-        if other != filename and len(found) <= _MAX_ELSEWHERE:
-            found += [(other, *use) for use in _uses(tree, name)]
+    is_shared = _is_attribute(name) and not name.startswith(".__")
+    others = [one for one in filenames if one != filename] if is_shared else []
+    found = [(other, *use) for other in others for use in _uses(definitions, other, name)]
     return found if len(found) <= _MAX_ELSEWHERE else []
 
 
@@ -96,10 +94,10 @@ def _named_in(mutant, tree):
 def _of_cached(function, definitions):
     """The same for a kept result and what it is computed of: the lines that may compute it, and that change the latter."""
     filename = definitions.filename_of(function)
-    tree = definitions.trees[filename]
     used = _own_attributes([function])
-    written = [line for name in used for line, is_written in _uses(tree, name) if is_written]
-    computed = [line for line, _ in _uses(tree, f".{function.name}")] if _computes_attribute(function) else []
+    written = [line for name in used for line, is_written in _uses(definitions, filename, name) if is_written]
+    computed = [f".{function.name}"] if _computes_attribute(function) else []
+    computed = [line for name in computed for line, _ in _uses(definitions, filename, name)]
     lines = sorted({*computed, *written, function.lineno})[:_MAX_TOLD]
     names = ", ".join([function.name, *(name.lstrip(".") for name in used)])
     return names, filename, [(line, True) for line in lines]
@@ -117,7 +115,7 @@ def _handed_on(mutants, filename, definitions):
         held, target = map(_container_of, (value, one.targets[0] if value is not None else None))
         if isinstance(held, ast.Attribute) and isinstance(target, ast.Attribute):
             name = f".{held.attr}"
-            if any(is_written for _, is_written in _uses(definitions.trees.get(filename), name)):
+            if any(is_written for _, is_written in _uses(definitions, filename, name)):
                 yield filename, name
 
 
@@ -149,7 +147,7 @@ def _own_state(mutants, filename, definitions):
         return not any(any(lines_that_change(one, name)) for one in functions if one is not None)
 
     for name in sorted(names, key=is_others):
-        if any(is_written for _, is_written in _uses(tree, name)):
+        if any(is_written for _, is_written in _uses(definitions, filename, name)):
             yield filename, name
 
 
@@ -229,21 +227,44 @@ def _is_constant(name):
     return len(name) > 2 and name == name.upper() and name.strip("_")[:1].isalpha()
 
 
-def _uses(tree, name):
+def _uses(definitions, filename, name):
     """[(line, True if it is written there)] of a global, or of an attribute and the variables of classes of its name."""
+    tree = definitions.trees.get(filename)
+    if tree is None or not name:
+        return []
+    if not _is_attribute(name):
+        return sorted(_uses_of_global(tree, name).items())
+    of_files = definitions.attribute_uses
+    if filename not in of_files:
+        of_files[filename] = _uses_of_attributes(tree)
+    return sorted(of_files[filename].get(name, {}).items())
+
+
+def _uses_of_global(tree, name):
+    """{line: True if it is written there}."""
     found: dict = {}
-    waiting = [tree] if tree is not None and name else []
+    waiting = [tree]
     while waiting:
         node = waiting.pop()
-        for one in node.body if isinstance(node, ast.ClassDef) else ():
-            if any(name == f".{getattr(target, 'id', '')}" for target, _ in assigned_in(one)):
-                found[one.lineno] = True
-        is_written = isinstance(node, ast.expr) and changes(node, name)
+        is_written = changes(node, name)
         if is_written or is_named(node, name):
             found[node.lineno] = found.get(node.lineno, False) or is_written
-        waiting += [
-            one
-            for one in ast.iter_child_nodes(node)
-            if _is_attribute(name) or not (isinstance(one, DEFINITIONS) and binds(one, name))
-        ]
-    return sorted(found.items())
+        for one in ast.iter_child_nodes(node):
+            if not (isinstance(one, DEFINITIONS) and binds(one, name)):
+                waiting.append(one)
+    return found
+
+
+def _uses_of_attributes(tree):
+    """{name of an attribute, with a dot before it: the same}, with the variables of classes."""
+    found: dict = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            found.setdefault(f".{node.attr}", {}).setdefault(node.lineno, False)
+        changed = changed_by(node)
+        if isinstance(changed, ast.Attribute):
+            found.setdefault(f".{changed.attr}", {})[node.lineno] = True
+        for one in node.body if isinstance(node, ast.ClassDef) else ():
+            for target in (target for target, _ in assigned_in(one) if isinstance(target, ast.Name)):
+                found.setdefault(f".{target.id}", {})[one.lineno] = True
+    return found

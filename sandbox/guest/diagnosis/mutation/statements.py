@@ -37,7 +37,7 @@ _LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try)
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete)
 _REMOVABLE = (*_SIMPLE, *_LEAVING)
-_MOVABLE = (*_SIMPLE, ast.If)
+MOVABLE = (*_SIMPLE, ast.If)
 _IN_PLACE = (ast.Add, ast.BitOr, ast.BitAnd)
 """Operators that lists, sets and dicts have, too."""
 
@@ -64,7 +64,7 @@ def changes_of_block(owner, field, block, executed, shared):
         following = block[index + 1] if index + 1 < len(block) else None
         if leaves_block(one):
             continue  # what follows is moved by `moves_of`
-        if isinstance(one, _MOVABLE) and isinstance(following, _MOVABLE) and following.lineno in executed:
+        if isinstance(one, MOVABLE) and isinstance(following, MOVABLE) and following.lineno in executed:
             moved = [*block[:index], following, one, *block[index + 2 :]]
             likelihood = AIMED if _depends(following, one) or _depends(one, following) else POSSIBLE
             yield Mutant(owner, {field: moved}, one, likelihood, "with {} after {}", one, following)
@@ -272,7 +272,7 @@ def _of_statement(owner, field, block, index):
     yield from _set_before(owner, field, block, index)
     if leaves_block(one):
         for number, later in enumerate(rest[:_MAX_LATER]):
-            if isinstance(later, _MOVABLE):
+            if isinstance(later, MOVABLE):
                 moved = [*block[:index], later, one, *rest[:number], *rest[number + 1 :]]
                 yield Mutant(
                     owner, {field: moved}, later, AIMED, "with {} before {}, not after it", later, one
@@ -286,13 +286,13 @@ def _of_statement(owner, field, block, index):
     if isinstance(one, (ast.For, ast.While)):
         yield from _of_rounds(one, block[max(0, index - _MAX_BEFORE) : index])
     last = one.body[-1]
-    if isinstance(last, _MOVABLE):
+    if isinstance(last, MOVABLE):
         inner = _changed(one, body=one.body[:-1] or [ast.copy_location(ast.Pass(), last)])
         made = [*block[:index], inner, last, *rest]
         yield Mutant(
             owner, {field: made}, last, POSSIBLE, "with {} after the block of {}, not in it", last, one
         )
-    if rest and isinstance(rest[0], _MOVABLE) and not isinstance(last, _LEAVING):
+    if rest and isinstance(rest[0], MOVABLE) and not isinstance(last, _LEAVING):
         made = [*block[:index], _changed(one, body=[*one.body, rest[0]]), *rest[1:]]
         yield Mutant(owner, {field: made}, rest[0], POSSIBLE, "with {} in the block of {}", rest[0], one)
     if (
@@ -329,7 +329,7 @@ def _sunk(owner, field, block, index):
 def _of_branches(owner, field, block, index):
     """With what follows an `if` and its `else` in one of these alone."""
     one, rest = block[index], block[index + 1 :]
-    if not one.orelse or not rest or not isinstance(rest[0], _MOVABLE):
+    if not one.orelse or not rest or not isinstance(rest[0], MOVABLE):
         return
     for branch, name in ("body", "block"), ("orelse", "`else`"):
         statements = getattr(one, branch)
